@@ -1,0 +1,260 @@
+"""One episode: couples a world, a planner and a policy, watched by the task. No middleware here.
+
+The ROS task node runs this same code over proxies, so both ways of running give the same record.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Protocol
+
+import numpy as np
+
+from bench_tasks.errors import BenchError
+from bench_tasks.monitor import Monitor
+from bench_tasks.tasks.base import Ask, MoveObjects, Show, Task, Wait
+from bench_tasks.vocabulary import (
+    ActionChunk,
+    CameraFrame,
+    Event,
+    Observation,
+    Planner,
+    PlanRequest,
+    Policy,
+    Scene,
+    Verdict,
+    World,
+    WorldState,
+)
+
+__all__ = ["Options", "Sink", "run_episode"]
+
+HOLD_CHUNK = 10
+SETTLE_S = 1.0
+"""After the planner holds the task to be finished, the world runs on this long."""
+
+
+class Sink(Protocol):
+    """Where the record goes: a bag, or the topics that the recorder node listens to."""
+
+    def scene(self, scene: Scene) -> None:
+        """Take the scene, first of all."""
+        ...
+
+    def state(self, state: WorldState) -> None:
+        """Take one state."""
+        ...
+
+    def chunk(self, chunk: ActionChunk, stamp_ns: int) -> None:
+        """Take the actions that a policy asked for."""
+        ...
+
+    def event(self, event: Event) -> None:
+        """Take one event."""
+        ...
+
+    def frames(self, frames: tuple[CameraFrame, ...]) -> None:
+        """Take pictures."""
+        ...
+
+    def verdict(self, verdict: Verdict) -> None:
+        """Take the live verdict, last of all."""
+        ...
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to run: `keyframe_cameras` are pictured at the start, at each plan and at the end.
+
+    `latency` charges the planner's time in simulated time: "free" (none), "measured", or a
+    number of seconds for each plan.
+    """
+
+    keyframe_cameras: tuple[str, ...] = ()
+    latency: str = "free"
+
+
+class _End(Exception):
+    """Ends the episode with a cause."""
+
+
+class _Run:
+    def __init__(
+        self, task: Task, seed: int, world: World, planner: Planner, policy: Policy, sink: Sink,
+        options: Options, progress: Callable[[WorldState], None] | None,
+    ) -> None:
+        self.task, self.seed, self.world = task, seed, world
+        self.planner, self.policy, self.sink, self.options = planner, policy, sink, options
+        self.progress = progress
+        self.scene, self.state = world.reset(task.name, seed)
+        self.monitor = Monitor(task, self.scene)
+        sink.scene(self.scene)
+        sink.state(self.state)
+        self.monitor.on_state(self.state)
+
+    def event(self, kind: str, **data: object) -> None:
+        event = Event(kind, self.state.seq, self.state.stamp_ns, data)
+        self.sink.event(event)
+        self.monitor.on_event(event)
+
+    def execute(self, chunk: ActionChunk) -> None:
+        for state in self.world.step(chunk):
+            self.state = state
+            self.sink.state(state)
+            self.monitor.on_state(state)
+        if self.progress is not None:
+            self.progress(self.state)
+
+    def hold(self, duration_s: float) -> None:
+        """Repeat the last command for a time."""
+        left = max(1, round(duration_s * 1e9 / self.scene.control_period_ns))
+        while left > 0 and not self.monitor.finished:
+            count = min(left, HOLD_CHUNK)
+            values = np.tile(self.state.command, (count, 1))
+            chunk = ActionChunk(self.state.seq, values)
+            self.sink.chunk(chunk, self.state.stamp_ns)
+            self.execute(chunk)
+            left -= count
+
+    def keyframe(self) -> None:
+        if self.options.keyframe_cameras:
+            self.sink.frames(self.world.capture(self.options.keyframe_cameras))
+
+    def observe(self, agent: Planner | Policy) -> Observation:
+        cameras = agent.metadata.cameras
+        if not cameras:
+            return Observation(self.state)
+        frames = self.world.capture(cameras)
+        self.sink.frames(frames)
+        return Observation(self.state, frames)
+
+    def begin(self) -> None:
+        for role, agent in (("planner", self.planner), ("policy", self.policy)):
+            try:
+                agent.reset(self.scene, self.seed)
+            except BenchError as error:
+                raise _End(f"{role} error: {error}") from error
+        self.event(
+            "begin", planner=asdict(self.planner.metadata), policy=asdict(self.policy.metadata)
+        )
+        self.keyframe()
+
+    def prologue(self) -> None:
+        for step in self.task.prologue(self.scene):
+            if isinstance(step, Wait):
+                self.hold(step.duration_s)
+            elif isinstance(step, MoveObjects):
+                poses = {name: np.asarray(pose, dtype=float) for name, pose in step.poses.items()}
+                self.world.move_objects(poses)
+                self.event("move_objects", poses={k: list(v) for k, v in step.poses.items()})
+            elif isinstance(step, Show):
+                self.event("show", name=step.name)
+                self._planner(lambda: self.planner.observe(self.observe(self.planner)))
+                self.keyframe()
+            elif isinstance(step, Ask):
+                self._ask(step)
+
+    def _planner(self, call: Callable):
+        """A planner that fails ends the episode with its reason, never the run."""
+        try:
+            return call()
+        except BenchError as error:
+            self.event("planner_error", error=str(error))
+            raise _End(f"planner error: {error}") from error
+
+    def _ask(self, step: Ask) -> None:
+        question = step.question
+        self.event(
+            "question", name=question.name, text=question.text,
+            choices={k: list(v) for k, v in question.choices.items()},
+        )
+        answer = self._planner(lambda: self.planner.ask(question, self.observe(self.planner)))
+        self.event(
+            "answer", name=question.name, values=answer.values, raw=answer.raw,
+            latency_ns=answer.latency_ns,
+        )
+        self.charge(answer.latency_ns)
+
+    def charge(self, latency_ns: int) -> None:
+        """Let the world wait for a slow planner, as the options say."""
+        if self.options.latency == "free":
+            return
+        if self.options.latency == "measured":
+            self.hold(latency_ns / 1e9)
+        else:
+            self.hold(float(self.options.latency))
+
+    def act(self) -> None:
+        if self.task.goal(self.scene) is None:
+            return
+        self.event("act")
+        turn = 0
+        while not self.monitor.finished:
+            if self.state.stamp_ns >= self.task.time_limit_s * 1e9:
+                raise _End(f"time limit: {self.task.time_limit_s:g} s of simulated time")
+            observation = self.observe(self.policy)
+            try:
+                chunk = self.policy.infer(observation)
+            except BenchError as error:
+                self.event("policy_error", error=str(error))
+                raise _End(f"policy error: {error}") from error
+            if not chunk.needs_plan:
+                self.sink.chunk(chunk, self.state.stamp_ns)
+                self.execute(chunk)
+                continue
+            if chunk.detail.get("status") != "idle":
+                self.event("plan_result", **chunk.detail)
+            if turn >= self.task.max_plans:
+                raise _End(f"plan limit: {self.task.max_plans} plans")
+            if not self._replan(turn, chunk.detail):
+                self.hold(SETTLE_S)
+                break
+            turn += 1
+
+    def _replan(self, turn: int, feedback: dict) -> bool:
+        """Ask for the next steps and hand them to the policy; False when the planner is done."""
+        request = PlanRequest(
+            self.scene.instruction, self.observe(self.planner), turn, dict(feedback)
+        )
+        self.event("plan_request", turn=turn, instruction=request.instruction, feedback=feedback)
+        plan = self._planner(lambda: self.planner.plan(request).checked())
+        self.event(
+            "plan", turn=turn, raw=plan.raw, latency_ns=plan.latency_ns,
+            steps=[[asdict(call) for call in step] for step in plan.steps],
+        )
+        self.keyframe()
+        self.charge(plan.latency_ns)
+        if not plan.steps:
+            return False
+        try:
+            self.policy.accept(plan)
+        except BenchError as error:
+            raise _End(f"policy error: {error}") from error
+        return True
+
+
+def run_episode(
+    task: Task, seed: int, world: World, planner: Planner, policy: Policy, sink: Sink,
+    options: Options | None = None, progress: Callable[[WorldState], None] | None = None,
+) -> tuple[Verdict, float]:
+    """Run one episode and return the live verdict and the wall time (s) it took.
+
+    A failure of planner or policy is a failed episode with its cause; BenchError from the world
+    (a layout that cannot be set up, a lost node) is raised, since then nothing was evaluated.
+    """
+    begun = time.perf_counter()
+    run = _Run(task, seed, world, planner, policy, sink, options or Options(), progress)
+    cause = ""
+    try:
+        run.begin()
+        run.prologue()
+        run.act()
+    except _End as end:
+        cause = str(end)
+    run.keyframe()
+    run.event("end", cause=cause)
+    verdict = run.monitor.verdict()
+    sink.verdict(verdict)
+    return verdict, time.perf_counter() - begun

@@ -1,0 +1,130 @@
+"""The verdict as a function of scene, states and events: the same live and offline."""
+
+from __future__ import annotations
+
+from bench_tasks.tasks.base import Ask, Task
+from bench_tasks.view import View
+from bench_tasks.vocabulary import Event, Scene, Verdict, WorldState
+
+__all__ = ["Monitor"]
+
+
+class Monitor:
+    """Watches one episode; feed it every state in order and every event, then ask `verdict`."""
+
+    def __init__(self, task: Task, scene: Scene) -> None:
+        """Start watching `task` in `scene`."""
+        self._task, self._scene = task, scene
+        self._goal = task.goal(scene)
+        self._stages = {check.name: False for check in task.stages(scene)}
+        self._stage_checks = task.stages(scene)
+        self._invariants = task.invariants(scene)
+        self._asks = {
+            step.question.name: step for step in task.prologue(scene) if isinstance(step, Ask)
+        }
+        self._answers: dict[str, dict[str, str]] = {}
+        self._acting = False
+        self._start: WorldState | None = None
+        self._last: WorldState | None = None
+        self._held_since_ns: int | None = None
+        self._reached = False
+        self._broken: str | None = None
+        self._cause = ""
+        self._unmet: list[str] = []
+
+    @property
+    def finished(self) -> bool:
+        """Whether the goal has been held or can no longer be reached."""
+        return self._reached or self._broken is not None
+
+    def on_event(self, event: Event) -> None:
+        """Take notice of `act` (the arms may move now), answers, and what ended the episode."""
+        if event.kind == "act":
+            self._acting = True
+            # What the prologue did (objects put in place) is the start that stages compare with.
+            self._start = self._last
+        elif event.kind == "answer":
+            self._answers[event.data["name"]] = event.data["values"]
+        elif event.kind == "end":
+            self._cause = event.data["cause"]
+
+    def on_state(self, state: WorldState) -> None:
+        """Take the next state. ValueError when one is missing."""
+        if self._last is not None and state.seq != self._last.seq + 1:
+            raise ValueError(f"state {self._last.seq + 1} is missing: {state.seq} came instead")
+        self._last = state
+        if self._start is None:
+            self._start = state
+        if not self._acting or self.finished or self._goal is None:
+            return
+        view = View(self._scene, state, self._start)
+        for check in self._invariants:
+            if not check.holds(view):
+                self._broken = check.name
+                return
+        for check in self._stage_checks:
+            if not self._stages[check.name] and check.holds(view):
+                self._stages[check.name] = True
+        self._unmet = [check.name for check in self._goal.checks if not check.holds(view)]
+        if not self._unmet and not view.all_at_rest():
+            self._unmet = ["at rest"]
+        if self._unmet:
+            self._held_since_ns = None
+            return
+        if self._held_since_ns is None:
+            self._held_since_ns = state.stamp_ns
+        self._reached = state.stamp_ns - self._held_since_ns >= round(self._goal.hold_s * 1e9)
+
+    def verdict(self) -> Verdict:
+        """Judge what has been seen so far."""
+        state = self._last
+        if state is None:
+            raise ValueError("no state was recorded")
+        scores, details = self._question_scores()
+        stages = dict(self._stages)
+        parts = [*scores.values()]
+        if self._goal is not None:
+            if self._reached:
+                stages = dict.fromkeys(stages, True)
+            marks = [*stages.values(), self._reached]
+            parts.append(sum(marks) / len(marks))
+        cause = self._why(scores)
+        return Verdict(
+            task=self._task.name,
+            seed=self._scene.seed,
+            success=cause == "",
+            progress=sum(parts) / len(parts) if parts else 0.0,
+            cause=cause,
+            stages={**stages, **({"goal held": self._reached} if self._goal else {})},
+            end_seq=state.seq,
+            sim_s=state.stamp_ns / 1e9,
+            details=details,
+        )
+
+    def _question_scores(self) -> tuple[dict[str, float], dict]:
+        """Score per question: share of right answers, 0 at chance and 1 when all are right."""
+        scores, details = {}, {}
+        for name, ask in self._asks.items():
+            given = self._answers.get(name, {})
+            right = sum(given.get(item) == gold for item, gold in ask.gold.items())
+            share = right / len(ask.gold)
+            scores[name] = max(0.0, (share - ask.chance) / (1.0 - ask.chance))
+            details[name] = {
+                "gold": ask.gold,
+                "answer": given,
+                "accuracy": share,
+                "chance": ask.chance,
+            }
+        return scores, ({"questions": details} if details else {})
+
+    def _why(self, scores: dict[str, float]) -> str:
+        if self._broken is not None:
+            return f"invariant broken: {self._broken}"
+        for name, score in scores.items():
+            if name not in self._answers:
+                return self._cause or f"unanswered: {name}"
+            if score < 1.0:
+                return f"wrong answer: {name}"
+        if self._goal is None or self._reached:
+            return ""
+        return self._cause or f"goal not reached: {', '.join(self._unmet) or 'never checked'}"

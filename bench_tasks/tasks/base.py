@@ -1,0 +1,128 @@
+"""What a task is: objects, a layout per seed, an instruction, stages, a goal, an expert."""
+
+from __future__ import annotations
+
+import abc
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from bench_tasks.view import View
+from bench_tasks.vocabulary import Question, Scene, SkillCall
+
+__all__ = ["Ask", "Check", "Goal", "Layout", "MoveObjects", "ObjectSpec", "Show", "Task", "Wait"]
+
+
+@dataclass(frozen=True)
+class ObjectSpec:
+    """An object to build: `kind` names a parametric program of `sim.objects`."""
+
+    name: str
+    kind: str
+    color: str = "gray"
+    params: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What a seed drew: a pose (7,) per object, and what scoring must know (`Scene.params`).
+
+    `reach` names for each object the arms of which at least one must be able to grasp it there,
+    checked before the episode starts; `instruction` is what the planner is told.
+    """
+
+    poses: dict[str, np.ndarray]
+    instruction: str
+    params: dict[str, Any] = field(default_factory=dict)
+    reach: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Hold still for a time."""
+
+    duration_s: float
+
+
+@dataclass(frozen=True)
+class Show:
+    """Let the planner see the world through its cameras, without asking anything."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class MoveObjects:
+    """The experimenter puts objects at poses (7,)."""
+
+    poses: dict[str, tuple[float, ...]]
+
+
+@dataclass(frozen=True)
+class Ask:
+    """Ask the planner; the answer scores `gold` where it says the same."""
+
+    question: Question
+    gold: dict[str, str]
+    chance: float
+    """Expected share of right answers of a guesser that knows the choices."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One named condition over the state: `holds(view)` -> bool."""
+
+    name: str
+    holds: Any
+
+
+@dataclass(frozen=True)
+class Goal:
+    """All checks must hold, with every object at rest, for `hold_s` without a break."""
+
+    checks: tuple[Check, ...]
+    hold_s: float = 0.5
+
+
+class Task(abc.ABC):
+    """One task or probe. Subclass in a module of this package that ends with `TASK = ...`."""
+
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+    tier: ClassVar[int | None] = None
+    """1 spatial reasoning, 2 planning, 3 end-effector control; None for a memory probe."""
+    mode: ClassVar[str]
+    """single, parallel, sequential or simultaneous: how the two arms must work together."""
+    kind: ClassVar[str] = "task"
+    summary: ClassVar[str]
+    time_limit_s: ClassVar[float] = 40.0
+    max_plans: ClassVar[int] = 20
+
+    @abc.abstractmethod
+    def objects(self) -> tuple[ObjectSpec, ...]:
+        """The objects in the scene, in the order of `Scene.objects`."""
+
+    @abc.abstractmethod
+    def layout(self, rng: np.random.Generator) -> Layout:
+        """Draw one layout; UsageError or BenchError when no valid one is found."""
+
+    @abc.abstractmethod
+    def expert(self, view: View, turn: int) -> list[tuple[SkillCall, ...]]:
+        """The next steps from this state, knowing everything; empty when finished."""
+
+    def goal(self, scene: Scene) -> Goal | None:
+        """What success is; None when only the questions count."""
+        return None
+
+    def stages(self, scene: Scene) -> tuple[Check, ...]:
+        """Conditions that mark progress; each counts once it has held in any state."""
+        return ()
+
+    def invariants(self, scene: Scene) -> tuple[Check, ...]:
+        """Conditions that must hold in every state; a break fails the episode with that name."""
+        return ()
+
+    def prologue(self, scene: Scene) -> tuple[Wait | Show | MoveObjects | Ask, ...]:
+        """What happens before the arms may move."""
+        return ()

@@ -1,0 +1,433 @@
+"""The words every part of the project shares: scene, state, action, plan, event, verdict.
+
+Conventions: SI units; world frame with x forward, y left, z up, its origin midway between the
+two robot bases on the mounting plane; poses are float64 arrays [x, y, z, qw, qx, qy, qz] (m and a
+unit quaternion, wxyz); time is integer nanoseconds since the episode's start. The end-effector
+frame of an arm is its tool centre point (TCP): z points out of the hand, y is the axis along
+which the fingers close.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from bench_tasks.errors import UsageError, unknown
+
+__all__ = [
+    "ARMS",
+    "CONTROL_PERIOD_NS",
+    "SKILLS",
+    "ActionChunk",
+    "Answer",
+    "CameraFrame",
+    "Event",
+    "Grasp",
+    "Metadata",
+    "ObjectInfo",
+    "Observation",
+    "Plan",
+    "PlanRequest",
+    "Planner",
+    "Policy",
+    "Question",
+    "Scene",
+    "SkillCall",
+    "Verdict",
+    "World",
+    "WorldState",
+]
+
+ARMS = ("left", "right")
+CONTROL_PERIOD_NS = 20_000_000
+ACTION_SIZE = 16
+"""[7 joint positions (rad), gripper opening (m)] for the left arm, then for the right."""
+MAX_OPENING_M = 0.08
+
+
+@dataclass(frozen=True)
+class Grasp:
+    """A way to hold an object: TCP pose (7,) in the object's frame and the width held (m)."""
+
+    name: str
+    pose: tuple[float, ...]
+    width_m: float
+
+
+@dataclass(frozen=True)
+class ObjectInfo:
+    """What is known of one object. `half_size_m` is half of its bounding box in its own frame."""
+
+    name: str
+    kind: str
+    color: str
+    half_size_m: tuple[float, float, float]
+    grasps: tuple[Grasp, ...] = ()
+    fixed: bool = False
+
+
+@dataclass(frozen=True)
+class Scene:
+    """All that stays constant during one episode.
+
+    `entities` names the parties of contacts; `WorldState.contact_pair` indexes it. `params` holds
+    what the task drew for this seed (targets, golds) and is what scoring reads back from the bag.
+    """
+
+    task: str
+    task_version: int
+    seed: int
+    instruction: str
+    objects: tuple[ObjectInfo, ...]
+    entities: tuple[str, ...]
+    joint_names: tuple[str, ...]
+    params: dict[str, Any]
+    robot: str = "sim"
+    control_period_ns: int = CONTROL_PERIOD_NS
+
+    def index(self, name: str) -> int:
+        """Row of object `name` in `WorldState.object_pose`; UsageError when there is none."""
+        for i, obj in enumerate(self.objects):
+            if obj.name == name:
+                return i
+        raise unknown("object", name, [o.name for o in self.objects])
+
+    def object(self, name: str) -> ObjectInfo:
+        """The object called `name`; UsageError when there is none."""
+        return self.objects[self.index(name)]
+
+    def to_json(self) -> str:
+        """JSON text from which `from_json` restores an equal scene."""
+        return json.dumps(asdict(self), sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> Scene:
+        """Inverse of `to_json`."""
+        raw = json.loads(text)
+        raw["objects"] = tuple(
+            ObjectInfo(
+                **{
+                    **o,
+                    "half_size_m": tuple(o["half_size_m"]),
+                    "grasps": tuple(
+                        Grasp(g["name"], tuple(g["pose"]), g["width_m"]) for g in o["grasps"]
+                    ),
+                }
+            )
+            for o in raw["objects"]
+        )
+        raw["entities"] = tuple(raw["entities"])
+        raw["joint_names"] = tuple(raw["joint_names"])
+        return cls(**raw)
+
+
+@dataclass(frozen=True)
+class WorldState:
+    """One control period of the state track.
+
+    joint_position (14,) rad, joint_velocity (14,) rad/s, joint_effort (14,) Nm: left then right.
+    gripper_opening (2,) m between the fingers. ee_pose (2, 7) TCP poses in the world frame.
+    command (16,) the action that was executed in the period that led here.
+    object_pose (n, 7) and object_twist (n, 6) [linear m/s, angular rad/s], world frame, rows as in
+    `Scene.objects`. contact_pair (m, 2) uint16 indices into `Scene.entities`, contact_force (m,)
+    the summed normal force in N.
+    """
+
+    seq: int
+    stamp_ns: int
+    joint_position: np.ndarray
+    joint_velocity: np.ndarray
+    joint_effort: np.ndarray
+    gripper_opening: np.ndarray
+    ee_pose: np.ndarray
+    command: np.ndarray
+    object_pose: np.ndarray
+    object_twist: np.ndarray
+    contact_pair: np.ndarray
+    contact_force: np.ndarray
+
+
+@dataclass(frozen=True)
+class CameraFrame:
+    """One encoded picture (`format` jpeg or png) taken at state `seq`."""
+
+    camera: str
+    seq: int
+    stamp_ns: int
+    width: int
+    height: int
+    format: str
+    data: bytes
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What planner and policy see: the state, and the pictures that were asked for."""
+
+    state: WorldState
+    frames: tuple[CameraFrame, ...] = ()
+
+
+@dataclass(frozen=True)
+class ActionChunk:
+    """Consecutive actions (k, 16) that answer state `seq`, one per control period.
+
+    k = 0 with `needs_plan` says that the policy has nothing to do until it is given a plan;
+    `detail` then tells how the last plan went (see `Policy.infer`).
+    """
+
+    seq: int
+    values: np.ndarray
+    needs_plan: bool = False
+    detail: dict[str, Any] = field(default_factory=dict)
+
+
+SKILLS = {
+    "grasp": {"object": str},
+    "place": {"object": str, "pose": list},
+    "move_by": {"offset": list},
+    "move_to": {"pose": list},
+    "open": {},
+    "close": {},
+    "home": {},
+}
+"""Skill name -> its required arguments. Every call also names its `arm`."""
+
+
+@dataclass(frozen=True)
+class SkillCall:
+    """One skill for one arm.
+
+    grasp(object[, grasp]): approach, close on and keep hold of an object, by the named grasp.
+    place(object, pose): carry the held object to pose (7,), or to (3,) keeping its orientation,
+    of the object's own frame; open; retreat.
+    move_by(offset): translate the TCP by (3,) m. move_to(pose[, opening_m]): TCP to pose (7,).
+    open, close: the gripper. home: to the starting configuration.
+    """
+
+    skill: str
+    arm: str
+    args: dict[str, Any] = field(default_factory=dict)
+
+    OPTIONAL = {"grasp": {"grasp"}, "move_to": {"opening_m"}, "place": {"release"}}
+
+    def checked(self) -> SkillCall:
+        """Return self; UsageError names a wrong skill, arm, argument or number."""
+        if self.skill not in SKILLS:
+            raise unknown("skill", self.skill, SKILLS)
+        if self.arm not in ARMS:
+            raise unknown("arm", self.arm, ARMS)
+        required = SKILLS[self.skill]
+        optional = self.OPTIONAL.get(self.skill, set())
+        for key in self.args:
+            if key not in required and key not in optional:
+                raise unknown(f"argument of {self.skill}", key, [*required, *optional])
+        for key, kind in required.items():
+            if not isinstance(self.args.get(key), kind):
+                raise UsageError(
+                    f"{self.skill}: {key} must be a {kind.__name__}, got {self.args.get(key)!r}"
+                )
+        for key, sizes in {"pose": (3, 7) if self.skill == "place" else (7,), "offset": (3,)}.items():
+            if key in self.args:
+                numbers(f"{self.skill} {key}", self.args[key], sizes)
+        for key in ("opening_m",):
+            if key in self.args:
+                numbers(f"{self.skill} {key}", [self.args[key]], (1,))
+        return self
+
+
+def numbers(what: str, value: Any, sizes: tuple[int, ...]) -> np.ndarray:
+    """Return `value` as a finite float64 vector of one of `sizes`; a pose's quaternion is unit.
+
+    UsageError names what is wrong. A quaternion is refused beyond 1 % of unit length, since a
+    model that gets it wrong should be told, not guessed for.
+    """
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise UsageError(f"{what} must be {sizes} numbers, got {value!r}") from None
+    if array.ndim != 1 or array.size not in sizes:
+        raise UsageError(
+            f"{what} must have {' or '.join(map(str, sizes))} numbers, got {array.size}"
+        )
+    if not np.isfinite(array).all():
+        raise UsageError(f"{what} must be finite, got {value!r}")
+    if array.size == 7:
+        norm = float(np.linalg.norm(array[3:]))
+        if abs(norm - 1.0) > 0.01:
+            raise UsageError(f"{what}: quaternion (w, x, y, z) has length {norm:.3f}, not 1")
+    return array
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Steps one after the other; the one or two calls of a step run at the same time.
+
+    An empty plan says that the planner holds the task to be finished.
+    """
+
+    steps: tuple[tuple[SkillCall, ...], ...]
+    raw: str = ""
+    latency_ns: int = 0
+
+    def to_json(self) -> str:
+        """JSON text from which `from_json` restores an equal plan."""
+        return json.dumps(asdict(self), sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> Plan:
+        """Inverse of `to_json`; UsageError on a malformed plan."""
+        try:
+            raw = json.loads(text)
+            steps = tuple(
+                tuple(SkillCall(c["skill"], c["arm"], dict(c.get("args", {}))) for c in step)
+                for step in raw["steps"]
+            )
+            return cls(steps, raw.get("raw", ""), int(raw.get("latency_ns", 0))).checked()
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise UsageError(f"malformed plan: {error!r}") from None
+
+    def checked(self) -> Plan:
+        """Return self; UsageError when a call is wrong or a step uses one arm twice."""
+        for step in self.steps:
+            for call in step:
+                call.checked()
+            arms = [call.arm for call in step]
+            if not arms or len(set(arms)) != len(arms):
+                raise UsageError(f"a step needs one call per arm, got arms {arms}")
+        return self
+
+
+@dataclass(frozen=True)
+class PlanRequest:
+    """What a planner is asked: the instruction, the observation and how the last plan went."""
+
+    instruction: str
+    observation: Observation
+    turn: int
+    feedback: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question to the planner. `choices` maps each item asked about to its valid answers."""
+
+    name: str
+    text: str
+    choices: dict[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The planner's answer: item -> choice. An item that is missing was not answered."""
+
+    values: dict[str, str]
+    raw: str = ""
+    latency_ns: int = 0
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened at state `seq`; `data` is JSON-serialisable."""
+
+    kind: str
+    seq: int
+    stamp_ns: int
+    data: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How an episode ended.
+
+    `progress` in [0, 1] is the share of the task's stages reached (for questions: the score
+    corrected for chance). `cause` is "" on success, else a short stable category with, after
+    ": ", the particulars. `end_seq` is the last state that counts.
+    """
+
+    task: str
+    seed: int
+    success: bool
+    progress: float
+    cause: str
+    stages: dict[str, bool]
+    end_seq: int
+    sim_s: float
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """What a planner or policy says of itself."""
+
+    name: str
+    version: str
+    cameras: tuple[str, ...] = ()
+    privileged: bool = False
+
+
+class World(Protocol):
+    """A simulation or a robot cell."""
+
+    def reset(self, task: str, seed: int) -> tuple[Scene, WorldState]:
+        """Set up the episode; the state has seq 0 and stamp 0. BenchError when it cannot."""
+        ...
+
+    def step(self, chunk: ActionChunk) -> list[WorldState]:
+        """Execute the chunk's actions, one control period each, and return the state after each."""
+        ...
+
+    def move_objects(self, poses: dict[str, np.ndarray]) -> None:
+        """Put objects at poses (7,), at rest: the experimenter's hand. Shows in the next state."""
+        ...
+
+    def capture(self, cameras: tuple[str, ...]) -> tuple[CameraFrame, ...]:
+        """Take one colour picture per named camera, now."""
+        ...
+
+
+class Policy(Protocol):
+    """Maps observations to actions. Deterministic after `reset` with the same seed."""
+
+    metadata: Metadata
+
+    def reset(self, scene: Scene, seed: int) -> None:
+        """Forget everything; a new episode begins."""
+        ...
+
+    def accept(self, plan: Plan) -> None:
+        """Take a plan to execute; called when `infer` said `needs_plan`."""
+        ...
+
+    def infer(self, observation: Observation) -> ActionChunk:
+        """Return the next actions, or `needs_plan`.
+
+        With `needs_plan`, `detail` is {"status": "idle"|"done"|"failed", "reason": str,
+        "call": {...} of the failed call, "completed": number of steps done}.
+        """
+        ...
+
+
+class Planner(Protocol):
+    """Turns an instruction and observations into skill calls, and answers questions."""
+
+    metadata: Metadata
+
+    def reset(self, scene: Scene, seed: int) -> None:
+        """Forget everything; a new episode begins."""
+        ...
+
+    def observe(self, observation: Observation) -> None:
+        """See the world without being asked anything (a memory probe's showing phase)."""
+        ...
+
+    def plan(self, request: PlanRequest) -> Plan:
+        """Return the next steps; an empty plan when the task is held to be finished."""
+        ...
+
+    def ask(self, question: Question, observation: Observation) -> Answer:
+        """Answer a question."""
+        ...
