@@ -1,0 +1,1 @@
+"""Planners: from an instruction and observations to skill calls, and answers to questions."""
