@@ -1,0 +1,379 @@
+"""CDR, the byte form of ROS 2 messages, to and from the vocabulary; no ROS needed.
+
+Little-endian plain CDR (XCDR1): a 4-byte header, then the fields, each aligned to its own size
+counted from behind the header; an empty sequence is its length alone, as Fast CDR writes it.
+The bytes are canonical: padding is zero and nothing trails, so equal content gives equal bytes
+(a middleware's own serialiser leaves uninitialised memory in both places). Every decoder raises
+ValueError on bytes that are too short or otherwise not what the type says.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from bench_tasks.interfaces import DEFINITIONS, fields
+from bench_tasks.vocabulary import ACTION_SIZE, ActionChunk, Event, Scene, Verdict, WorldState
+
+__all__ = [
+    "StateHash", "canonical", "decode", "decode_chunk", "decode_event", "decode_scene",
+    "decode_state", "decode_verdict", "encode", "encode_chunk", "encode_clock", "encode_event",
+    "encode_joint_state", "encode_scene", "encode_state", "encode_verdict", "split_ns",
+]  # fmt: skip
+
+HEADER = b"\x00\x01\x00\x00"
+_FORMATS = {
+    "bool": "?", "byte": "B", "char": "B", "int8": "b", "uint8": "B", "int16": "h", "uint16": "H",
+    "int32": "i", "uint32": "I", "int64": "q", "uint64": "Q", "float32": "f", "float64": "d",
+}  # fmt: skip
+
+
+def split_ns(stamp_ns: int) -> dict[str, int]:
+    """A stamp (ns) as the fields of builtin_interfaces/Time."""
+    sec, nanosec = divmod(stamp_ns, 1_000_000_000)
+    return {"sec": sec, "nanosec": nanosec}
+
+
+def join_ns(stamp: dict[str, int]) -> int:
+    """Inverse of `split_ns`."""
+    return stamp["sec"] * 1_000_000_000 + stamp["nanosec"]
+
+
+# ---- any known type, as a dict of its fields -------------------------------------------------
+
+
+class _Writer:
+    def __init__(self) -> None:
+        self.body = bytearray()
+
+    def align(self, size: int) -> None:
+        self.body += bytes(-len(self.body) % size)
+
+    def primitive(self, kind: str, value: Any) -> None:
+        if kind == "string":
+            text = value.encode() + b"\0"
+            self.primitive("uint32", len(text))
+            self.body += text
+            return
+        code = _FORMATS[kind]
+        self.align(struct.calcsize(code))
+        self.body += struct.pack("<" + code, value)
+
+    def array(self, kind: str, values: Any) -> None:
+        if len(values) == 0:
+            return
+        if kind not in _FORMATS:
+            for value in values:
+                self.field(kind, None, value)
+            return
+        dtype = np.dtype("<" + _FORMATS[kind])
+        self.align(dtype.itemsize)
+        if isinstance(values, bytes | bytearray | memoryview):
+            self.body += values
+        else:
+            self.body += np.asarray(values, dtype=dtype).tobytes()
+
+    def field(self, kind: str, size: int | None, value: Any) -> None:
+        if size is None:
+            if kind == "string" or kind in _FORMATS:
+                self.primitive(kind, value)
+            else:
+                for name, sub, count in fields(kind):
+                    self.field(sub, count, value[name])
+            return
+        if size == 0:
+            self.primitive("uint32", len(value))
+        elif len(value) != size:
+            raise ValueError(f"{kind}[{size}] was given {len(value)} values")
+        self.array(kind, value)
+
+
+class _Reader:
+    def __init__(self, data: bytes) -> None:
+        if len(data) < 4 or data[0] != 0 or data[1] > 1:
+            raise ValueError(f"not plain CDR: header {bytes(data[:4]).hex()}")
+        self.order = "<" if data[1] else ">"
+        self.data, self.pos = data, 4
+
+    def take(self, size: int, count: int = 1) -> int:
+        """Align to `size`, go past `count` such items, and return where they begin."""
+        start = self.pos + (4 - self.pos) % size
+        self.pos = start + size * count
+        if self.pos > len(self.data):
+            raise ValueError(f"message ends after {len(self.data)} bytes, {self.pos} are needed")
+        return start
+
+    def primitive(self, kind: str) -> Any:
+        if kind == "string":
+            length = self.primitive("uint32")
+            start = self.take(1, length)
+            return bytes(self.data[start : start + max(0, length - 1)]).decode()
+        code = self.order + _FORMATS[kind]
+        return struct.unpack_from(code, self.data, self.take(struct.calcsize(code)))[0]
+
+    def array(self, kind: str, count: int) -> Any:
+        if kind not in _FORMATS:
+            return [self.field(kind, None) for _ in range(count)]
+        dtype = np.dtype(self.order + _FORMATS[kind])
+        if count == 0:
+            return np.zeros(0, dtype)
+        start = self.take(dtype.itemsize, count)
+        if kind == "uint8":
+            return bytes(self.data[start : self.pos])
+        return np.frombuffer(self.data, dtype, count, start)
+
+    def field(self, kind: str, size: int | None) -> Any:
+        if size is not None:
+            return self.array(kind, size or self.primitive("uint32"))
+        if kind == "string" or kind in _FORMATS:
+            return self.primitive(kind)
+        return {name: self.field(sub, count) for name, sub, count in fields(kind)}
+
+
+def encode(type_name: str, value: dict[str, Any]) -> bytes:
+    """Canonical CDR of a message given as a dict of all its fields. ValueError on a wrong one."""
+    writer = _Writer()
+    try:
+        writer.field(type_name, None, value)
+    except (KeyError, TypeError, AttributeError, struct.error) as error:
+        raise ValueError(f"{type_name}: {error!r}") from None
+    return HEADER + bytes(writer.body)
+
+
+def decode(type_name: str, data: bytes) -> dict[str, Any]:
+    """Fields of a CDR message: nested dicts, numpy arrays, bytes for uint8[]."""
+    return _Reader(data).field(type_name, None)
+
+
+def canonical(type_name: str, data: bytes) -> bytes:
+    """The same message without a garbage tail or padding; unchanged if the type is not known."""
+    if type_name not in DEFINITIONS:
+        return bytes(data)
+    if type_name == _STATE_TYPE:
+        return encode_state(decode_state(data))
+    return encode(type_name, decode(type_name, data))
+
+
+# ---- the state track: by far the most messages, so by hand -------------------------------------
+
+_STATE_TYPE = "bench_interfaces/msg/WorldState"
+_STATE_HEAD = struct.Struct("<QiI")
+_COUNT = struct.Struct("<I")
+_ARM_SIZES = (14, 14, 14, 2, 14, 16)
+"""joint_position, joint_velocity, joint_effort, gripper_opening, ee_pose, command."""
+
+
+@cache
+def _counts(objects: int, contacts: int) -> tuple[bytes, ...]:
+    """Before each array: padding, its length, padding. Constant for given sizes."""
+    position, found = _STATE_HEAD.size, []
+    sizes = (*_ARM_SIZES, 7 * objects, 6 * objects)
+    for size, item in [*((s, 8) for s in sizes), (2 * contacts, 2), (contacts, 8)]:
+        lead = bytes(-position % 4) + _COUNT.pack(size)
+        position += len(lead)
+        if size:
+            lead += bytes(-position % item)
+            position += -position % item + size * item
+        found.append(lead)
+    return tuple(found)
+
+
+def _bytes(array: np.ndarray, size: int, name: str) -> bytes:
+    out = np.ascontiguousarray(array, "<f8")
+    if out.size != size:
+        raise ValueError(f"state: {name} has {out.size} values, not {size}")
+    return out.tobytes()
+
+
+def encode_state(state: WorldState) -> bytes:
+    """One WorldState message. ValueError when an array has not the size its docstring says."""
+    objects, contacts = len(state.object_pose), len(state.contact_force)
+    c = _counts(objects, contacts)
+    pair = np.ascontiguousarray(state.contact_pair, "<u2")
+    if pair.size != 2 * contacts:
+        raise ValueError(f"state: {contacts} contact forces but {pair.size} contact indices")
+    sec, nanosec = divmod(state.stamp_ns, 1_000_000_000)
+    return b"".join((
+        HEADER, _STATE_HEAD.pack(state.seq, sec, nanosec),
+        c[0], _bytes(state.joint_position, 14, "joint_position"),
+        c[1], _bytes(state.joint_velocity, 14, "joint_velocity"),
+        c[2], _bytes(state.joint_effort, 14, "joint_effort"),
+        c[3], _bytes(state.gripper_opening, 2, "gripper_opening"),
+        c[4], _bytes(state.ee_pose, 14, "ee_pose"),
+        c[5], _bytes(state.command, 16, "command"),
+        c[6], _bytes(state.object_pose, 7 * objects, "object_pose"),
+        c[7], _bytes(state.object_twist, 6 * objects, "object_twist"),
+        c[8], pair.tobytes(),
+        c[9], _bytes(state.contact_force, contacts, "contact_force"),
+    ))  # fmt: skip
+
+
+_ARMS_END = 24 + 8 * (sum(_ARM_SIZES) + len(_ARM_SIZES) - 1)
+"""Offset in the body just behind `command`: everything before it has a constant place."""
+
+
+def decode_state(data: bytes) -> WorldState:
+    """Inverse of `encode_state`; what trails the message is ignored. The arrays are read-only."""
+    if bytes(data[:4]) != HEADER:
+        raise ValueError(f"not little-endian plain CDR: header {bytes(data[:4]).hex()}")
+    body = bytes(data[4:])  # a copy, so that the float64 fields lie aligned in memory
+    try:
+        seq, sec, nanosec = _STATE_HEAD.unpack_from(body)
+        f8 = np.frombuffer(body, "<f8", len(body) // 8)
+        index, arms = 3, []
+        for size in _ARM_SIZES:
+            if _COUNT.unpack_from(body, 8 * index - 8)[0] != size:
+                raise ValueError(f"state {seq}: an array of the arms has not {size} values")
+            arms.append(f8[index : index + size])
+            index += size + 1
+        position = _ARMS_END
+        tail = []
+        for item, dtype in ((8, "<f8"), (8, "<f8"), (2, "<u2"), (8, "<f8")):
+            position += -position % 4
+            count = _COUNT.unpack_from(body, position)[0]
+            position += 4
+            if count:
+                position += -position % item
+            tail.append(np.frombuffer(body, dtype, count, position))
+            position += item * count
+    except struct.error as error:
+        raise ValueError(f"state ends after {len(data)} bytes: {error}") from None
+    pose, twist, pair, force = tail
+    objects = len(pose) // 7
+    if 7 * objects != len(pose) or 6 * objects != len(twist) or len(pair) != 2 * len(force):
+        raise ValueError(f"state {seq}: object or contact arrays do not match each other")
+    return WorldState(
+        seq, sec * 1_000_000_000 + nanosec, arms[0], arms[1], arms[2], arms[3],
+        arms[4].reshape(2, 7), arms[5], pose.reshape(-1, 7), twist.reshape(-1, 6),
+        pair.reshape(-1, 2), force,
+    )  # fmt: skip
+
+
+class StateHash:
+    """SHA-256 over the content of a state track, in order: equal tracks, equal hash."""
+
+    def __init__(self) -> None:
+        """Start with no state."""
+        self._sha = hashlib.sha256()
+
+    def add(self, state: WorldState) -> None:
+        """Take the next state."""
+        self._sha.update(encode_state(state))
+
+    def add_encoded(self, data: bytes) -> None:
+        """Take the next state as its canonical bytes (from `encode_state`), not as received."""
+        self._sha.update(data)
+
+    def hexdigest(self) -> str:
+        """The hash of the states so far."""
+        return self._sha.hexdigest()
+
+
+# ---- the other messages -----------------------------------------------------------------------
+
+
+def encode_clock(stamp_ns: int) -> bytes:
+    """rosgraph_msgs/Clock."""
+    return encode("rosgraph_msgs/msg/Clock", {"clock": split_ns(stamp_ns)})
+
+
+def encode_scene(scene: Scene) -> bytes:
+    """Scene at stamp 0, the start of the episode."""
+    return encode("bench_interfaces/msg/Scene", {"stamp": split_ns(0), "json": scene.to_json()})
+
+
+def decode_scene(data: bytes) -> Scene:
+    """Inverse of `encode_scene`."""
+    text = decode("bench_interfaces/msg/Scene", data)["json"]
+    try:
+        return Scene.from_json(text)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"malformed scene: {error!r}") from None
+
+
+def encode_chunk(chunk: ActionChunk, stamp_ns: int, period_ns: int) -> bytes:
+    """ActionChunk asked for at `stamp_ns`, one action per `period_ns`."""
+    values = np.asarray(chunk.values, dtype=np.float64)
+    if values.ndim != 2 or values.shape[1] != ACTION_SIZE:
+        raise ValueError(f"chunk values have shape {values.shape}, not (k, {ACTION_SIZE})")
+    return encode(
+        "bench_interfaces/msg/ActionChunk",
+        {"stamp": split_ns(stamp_ns), "seq": chunk.seq, "period_ns": period_ns,
+         "layout": "joint_position", "values": values.ravel()},
+    )  # fmt: skip
+
+
+def decode_chunk(data: bytes) -> ActionChunk:
+    """Inverse of `encode_chunk`."""
+    raw = decode("bench_interfaces/msg/ActionChunk", data)
+    if raw["layout"] != "joint_position" or len(raw["values"]) % ACTION_SIZE:
+        raise ValueError(f"chunk of {len(raw['values'])} values in layout {raw['layout']!r}")
+    return ActionChunk(raw["seq"], np.reshape(raw["values"], (-1, ACTION_SIZE)))
+
+
+def encode_event(event: Event) -> bytes:
+    """EpisodeEvent; numpy values in `data` become plain numbers and lists."""
+    return encode(
+        "bench_interfaces/msg/EpisodeEvent",
+        {"stamp": split_ns(event.stamp_ns), "seq": event.seq, "kind": event.kind,
+         "data": _json(event.data)},
+    )  # fmt: skip
+
+
+def decode_event(data: bytes) -> Event:
+    """Inverse of `encode_event`."""
+    raw = decode("bench_interfaces/msg/EpisodeEvent", data)
+    content = json.loads(raw["data"])
+    if not isinstance(content, dict):
+        raise ValueError(f"event {raw['kind']!r}: data is not a JSON object")
+    return Event(raw["kind"], raw["seq"], join_ns(raw["stamp"]), content)
+
+
+def encode_verdict(verdict: Verdict) -> bytes:
+    """Verdict, stamped with the simulated time at its end; `details` carries the stages too."""
+    return encode(
+        "bench_interfaces/msg/Verdict",
+        {"stamp": split_ns(round(verdict.sim_s * 1e9)), "task": verdict.task,
+         "seed": verdict.seed, "success": verdict.success, "progress": verdict.progress,
+         "cause": verdict.cause, "end_seq": verdict.end_seq,
+         "details": _json({"stages": verdict.stages, "details": verdict.details})},
+    )  # fmt: skip
+
+
+def decode_verdict(data: bytes) -> Verdict:
+    """Inverse of `encode_verdict`."""
+    raw = decode("bench_interfaces/msg/Verdict", data)
+    try:
+        more = json.loads(raw["details"])
+        stages, details = dict(more["stages"]), dict(more["details"])
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"malformed verdict: {error!r}") from None
+    return Verdict(
+        raw["task"], raw["seed"], raw["success"], raw["progress"], raw["cause"],
+        stages, raw["end_seq"], join_ns(raw["stamp"]) / 1e9, details,
+    )  # fmt: skip
+
+
+def encode_joint_state(state: WorldState, names: tuple[str, ...]) -> bytes:
+    """sensor_msgs/JointState of the 14 arm joints, named as in `Scene.joint_names`."""
+    return encode(
+        "sensor_msgs/msg/JointState",
+        {"header": {"stamp": split_ns(state.stamp_ns), "frame_id": ""}, "name": names,
+         "position": state.joint_position, "velocity": state.joint_velocity,
+         "effort": state.joint_effort},
+    )  # fmt: skip
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, default=_plain)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} cannot be recorded: {value!r}")
