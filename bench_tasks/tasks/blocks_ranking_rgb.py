@@ -1,0 +1,104 @@
+"""Three blocks into a row: red, green, blue from left to right."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bench_tasks.tasks.base import Check, Goal, Layout, ObjectSpec, Task
+from bench_tasks.tasks.layouts import arm_for, scatter
+from bench_tasks.view import View
+from bench_tasks.vocabulary import Scene, SkillCall
+
+SIZE_M = 0.04
+ROW_X_M = 0.45
+SPACING_M = 0.09
+ORDER = ("red_block", "green_block", "blue_block")
+
+
+def _in_row(view: View) -> bool:
+    """Whether the blocks stand in a straight row across the table, close to each other."""
+    points = np.array([view.position(name) for name in ORDER])
+    gaps = -np.diff(points[:, 1])
+    return bool(np.ptp(points[:, 0]) < 0.04 and (gaps > SIZE_M).all() and (gaps < 0.14).all())
+
+
+def _ordered(view: View) -> bool:
+    y = [view.position(name)[1] for name in ORDER]
+    return y[0] > y[1] > y[2]
+
+
+def _on_table(view: View) -> bool:
+    return all(
+        view.supported_by(name, "table") and view.tilt(name) < 0.1 for name in ORDER
+    )
+
+
+def _released(view: View) -> bool:
+    return not any(view.touched_by_robot(name) for name in ORDER)
+
+
+class BlocksRankingRgb(Task):
+    """Independent work for two arms that share the middle of the table."""
+
+    name = "blocks_ranking_rgb"
+    tier = 2
+    mode = "parallel"
+    summary = "put three blocks in a row: red, green, blue from left to right"
+
+    def objects(self) -> tuple[ObjectSpec, ...]:
+        """One block per colour."""
+        return tuple(
+            ObjectSpec(name, "block", name.split("_")[0], {"size": SIZE_M}) for name in ORDER
+        )
+
+    def layout(self, rng: np.random.Generator) -> Layout:
+        """Blocks on both sides, clear of the row's place and of each other."""
+        poses = scatter(
+            rng, {name: SIZE_M / 2 for name in ORDER}, x=(0.38, 0.60), y=(-0.38, 0.38),
+            gap_m=0.09, keep_out=((ROW_X_M - 0.07, ROW_X_M + 0.07, -0.17, 0.17),),
+        )
+        return Layout(
+            poses,
+            "Put the three blocks in a straight row across the table, close together: "
+            "red on the left, green in the middle, blue on the right.",
+            reach={name: ("left", "right") for name in ORDER},
+        )
+
+    def goal(self, scene: Scene) -> Goal:
+        """In order, in a row, standing on the table, let go."""
+        return Goal(
+            (
+                Check("ordered", _ordered),
+                Check("in a row", _in_row),
+                Check("standing on the table", _on_table),
+                Check("let go", _released),
+            )
+        )
+
+    def stages(self, scene: Scene) -> tuple[Check, ...]:
+        """Each block lifted once, then all in order."""
+        lifted = tuple(
+            Check(
+                f"{name} lifted",
+                lambda view, n=name: view.holder(n) is not None and view.position(n)[2] > 0.05,
+            )
+            for name in ORDER
+        )
+        return (*lifted, Check("ordered on the table", lambda v: _ordered(v) and _on_table(v)))
+
+    def expert(self, view: View, turn: int) -> list[tuple[SkillCall, ...]]:
+        """Bring the blocks that are not in place, one per arm at a time, then go home."""
+        for k, name in enumerate(ORDER):
+            target = np.array([ROW_X_M, (1 - k) * SPACING_M, SIZE_M / 2])
+            if np.linalg.norm(view.position(name) - target) < 0.012:
+                continue
+            arm = view.holder(name) or arm_for(view, name)
+            steps: list[tuple[SkillCall, ...]] = []
+            if view.holder(name) is None:
+                steps.append((SkillCall("grasp", arm, {"object": name}),))
+            place = SkillCall("place", arm, {"object": name, "pose": target.tolist()})
+            return [*steps, (place,), (SkillCall("home", arm),)]
+        return []
+
+
+TASK = BlocksRankingRgb()

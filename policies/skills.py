@@ -1,0 +1,297 @@
+"""The default policy: executes skill calls by inverse kinematics and collision-checked motion.
+
+Nothing fails silently: a call that cannot be planned, or whose effect is not seen afterwards,
+ends the plan with its reason, which the planner hears.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from bench_tasks.kinematics import dual_arm
+from bench_tasks.robots import HOME_RAD
+from bench_tasks.view import View, compose, invert
+from bench_tasks.vocabulary import (
+    ARMS,
+    MAX_OPENING_M,
+    ActionChunk,
+    Metadata,
+    Observation,
+    Plan,
+    Scene,
+    SkillCall,
+)
+from policies.motion import (
+    MotionError,
+    Phase,
+    collision_free,
+    gripper_phase,
+    joint_move,
+    line_move,
+    sample_pair,
+)
+
+__all__ = ["SkillPolicy"]
+
+CHUNK = 10
+APPROACH_M = 0.10
+RETREAT_M = 0.08
+LIFT_M = 0.10
+HIGH_M = 0.30
+CLEARANCE_M = 0.035
+"""How much wider than the object the fingers open before closing on it or letting go."""
+RELEASE_HEIGHT_M = 0.001
+_CLOSED_M = 0.002
+
+
+@dataclass
+class _Held:
+    name: str
+    pose_tcp_object: np.ndarray
+
+
+class SkillPolicy:
+    """Runs a plan's steps one after the other, ten actions at a time."""
+
+    metadata = Metadata("skills", "1", privileged=True)
+
+    def __init__(self) -> None:
+        """Loads the kinematics."""
+        self._kinematics = dual_arm()
+
+    def reset(self, scene: Scene, seed: int) -> None:
+        """Forget everything; a new episode begins."""
+        self._scene = scene
+        self._steps: list[tuple[SkillCall, ...]] = []
+        self._current: tuple[SkillCall, ...] = ()
+        self._track: np.ndarray | None = None
+        self._held: dict[str, _Held] = {}
+        self._completed = 0
+        self._status = "idle"
+
+    def accept(self, plan: Plan) -> None:
+        """Take a plan to execute from the present state on."""
+        self._steps = list(plan.checked().steps)
+        for call in itertools.chain.from_iterable(self._steps):
+            if "object" in call.args:
+                self._scene.object(call.args["object"])
+        self._track, self._completed, self._status = None, 0, "done"
+
+    def infer(self, observation: Observation) -> ActionChunk:
+        """Return the next actions, or say how the plan went."""
+        view = View(self._scene, observation.state)
+        try:
+            self._check_hold(view)
+            if self._track is not None and len(self._track) == 0:
+                self._finish(view)
+            if self._track is None:
+                if not self._steps:
+                    return self._ask(view, {"status": self._status})
+                self._current = self._steps.pop(0)
+                self._track = self._plan_step(view, self._current)
+        except _Failure as failure:
+            self._steps, self._track = [], None
+            detail = {
+                "status": "failed", "reason": str(failure), "call": asdict(failure.call),
+            }
+            return self._ask(view, detail)
+        chunk, self._track = self._track[:CHUNK], self._track[CHUNK:]
+        return ActionChunk(observation.state.seq, chunk)
+
+    def _ask(self, view: View, detail: dict) -> ActionChunk:
+        held = {arm: item.name for arm, item in self._held.items()}
+        return ActionChunk(
+            view.state.seq, np.zeros((0, 16)), True,
+            {**detail, "completed": self._completed, "held": held},
+        )
+
+    # -- effects ---------------------------------------------------------------------------------
+
+    def _check_hold(self, view: View) -> None:
+        """Notice an object that slipped out of a hand."""
+        for arm, item in list(self._held.items()):
+            opening = view.state.gripper_opening[ARMS.index(arm)]
+            fingers = [f"{arm}_finger{k}" for k in (1, 2)]
+            if opening < _CLOSED_M or not any(view.touching(item.name, f) for f in fingers):
+                del self._held[arm]
+                call = next((c for c in self._current if c.arm == arm), SkillCall("hold", arm))
+                if call.skill not in ("open", "place"):
+                    raise _Failure(call, f"grasp lost: {item.name} slipped from the {arm} hand")
+
+    def _finish(self, view: View) -> None:
+        """Check that the step did what it should, and note what is held."""
+        for call in self._current:
+            if call.skill == "grasp":
+                name = call.args["object"]
+                if not view.grasped(name, call.arm):
+                    raise _Failure(call, f"grasp missed: {call.arm} hand does not hold {name}")
+                tcp = view.state.ee_pose[ARMS.index(call.arm)]
+                self._held[call.arm] = _Held(name, compose(invert(tcp), view.pose(name)))
+            elif call.skill == "open" or (
+                call.skill == "place" and call.args.get("release", True)
+            ) or call.args.get("opening_m", 0.0) > 0.0:
+                self._held.pop(call.arm, None)
+        self._track = None
+        self._completed += 1
+
+    # -- planning --------------------------------------------------------------------------------
+
+    def _plan_step(self, view: View, step: tuple[SkillCall, ...]) -> np.ndarray:
+        """Actions (t, 16) of the first combination of ways that is free of collision."""
+        rest = {arm: view.state.command[8 * k : 8 * k + 8] for k, arm in enumerate(ARMS)}
+        ways = []
+        for call in step:
+            found, errors = [], []
+            for way in self._ways(view, call, rest[call.arm]):
+                try:
+                    found.append(list(way))
+                except MotionError as error:
+                    errors.append(str(error))
+                if len(found) == 4:
+                    break
+            if not found:
+                raise _Failure(call, errors[0] if errors else "unreachable: no way to do it")
+            ways.append(found)
+        together = len({call.skill for call in step}) == 1
+        hit = None
+        for combination in itertools.product(*ways):
+            phases = {call.arm: way for call, way in zip(step, combination, strict=True)}
+            actions = sample_pair(phases, rest, together)
+            collision = collision_free(self._kinematics, actions)
+            if collision is None:
+                return actions
+            hit = hit or collision
+        raise _Failure(step[0], f"collision: {hit}")
+
+    def _ways(
+        self, view: View, call: SkillCall, start: np.ndarray
+    ) -> Iterator[Iterator[Phase]]:
+        """Ways to do a call from action (8,) `start`, best first; each yields its phases."""
+        if call.skill == "grasp":
+            yield from self._grasp_ways(view, call, start)
+        elif call.skill == "place":
+            target = self._place_target(view, call)
+            for route in _ROUTES:
+                yield self._place(call, start, target, route)
+        elif call.skill == "move_by":
+            pose = self._kinematics.forward(call.arm, start[:7])
+            pose[:3] += np.asarray(call.args["offset"], dtype=np.float64)
+            yield self._chain(call.arm, start, [("line", pose)])
+        elif call.skill == "move_to":
+            pose = np.asarray(call.args["pose"], dtype=np.float64)
+            pose = np.concatenate([pose[:3], pose[3:] / np.linalg.norm(pose[3:])])
+            end = []
+            if "opening_m" in call.args:
+                end = [("grip", float(np.clip(call.args["opening_m"], 0.0, MAX_OPENING_M)))]
+            for route in ("line", "joint"):
+                yield self._chain(call.arm, start, [(route, pose), *end])
+        elif call.skill in ("open", "close"):
+            opening = MAX_OPENING_M if call.skill == "open" else 0.0
+            yield iter([gripper_phase(start, opening)])
+        else:
+            yield self._home(call.arm, start)
+
+    def _grasp_ways(self, view, call, start):
+        item = self._scene.object(call.args["object"])
+        wanted = call.args.get("grasp")
+        grasps = [g for g in item.grasps if wanted is None or g.name == wanted]
+        if not grasps:
+            names = ", ".join(g.name for g in item.grasps) or "none"
+            raise _Failure(call, f"no grasp {wanted!r} on {item.name}: it has {names}")
+        reached = []
+        for grasp in grasps:
+            pose = compose(view.pose(item.name), np.array(grasp.pose))
+            above = pose + np.array([0, 0, APPROACH_M, 0, 0, 0, 0])
+            joints = self._kinematics.inverse(call.arm, above, start[:7])
+            if joints is not None:
+                cost = float(np.abs(joints - start[:7]).sum())
+                reached.append((cost, grasp, pose, above))
+        if not reached:
+            where = ", ".join(f"{v:.3f}" for v in view.position(item.name))
+            raise _Failure(
+                call, f"unreachable: {call.arm} arm cannot grasp {item.name} at ({where})"
+            )
+        for _, grasp, pose, above in sorted(reached, key=lambda entry: entry[0]):
+            opening = min(MAX_OPENING_M, grasp.width_m + CLEARANCE_M)
+            for route in _ROUTES:
+                yield self._chain(
+                    call.arm, start,
+                    [("open", opening), (route, above), ("line", pose), ("grip", 0.0)],
+                )
+
+    def _place_target(self, view: View, call: SkillCall) -> np.ndarray:
+        name, held = call.args["object"], self._held.get(call.arm)
+        if held is None or held.name != name:
+            raise _Failure(call, f"not held: {call.arm} hand does not hold {name}")
+        pose = np.asarray(call.args["pose"], dtype=np.float64)
+        if pose.size == 3:
+            pose = np.concatenate([pose, view.pose(name)[3:]])
+        return compose(pose, invert(held.pose_tcp_object))
+
+    def _place(self, call, start, target, route) -> Iterator[Phase]:
+        here = self._kinematics.forward(call.arm, start[:7])
+        above = target + np.array([0, 0, APPROACH_M, 0, 0, 0, 0])
+        up = np.concatenate([[*here[:2], max(here[2] + LIFT_M, above[2])], here[3:]])
+        down = target + np.array([0, 0, RELEASE_HEIGHT_M, 0, 0, 0, 0])
+        moves = [("line", up), (route, above), ("line", down)]
+        if call.args.get("release", True):
+            width = next(
+                (g.width_m for g in self._scene.object(call.args["object"]).grasps), 0.0
+            )
+            retreat = target + np.array([0, 0, RETREAT_M, 0, 0, 0, 0])
+            moves += [("grip", min(MAX_OPENING_M, width + CLEARANCE_M)), ("line", retreat)]
+        return self._chain(call.arm, start, moves)
+
+    def _home(self, arm: str, start: np.ndarray) -> Iterator[Phase]:
+        here = self._kinematics.forward(arm, start[:7])
+        if here[2] < HIGH_M:
+            up = np.concatenate([here[:2], [HIGH_M], here[3:]])
+            try:
+                rise = line_move(self._kinematics, arm, start, up)
+                start = rise.points[-1]
+                yield rise
+            except MotionError:
+                # Stretched out it cannot rise straight; joint motion homewards rises too.
+                pass
+        yield joint_move(start, HOME_RAD)
+
+    def _chain(self, arm: str, start: np.ndarray, moves) -> Iterator[Phase]:
+        """Phases of one move after the other, each from where the last one ended."""
+        for kind, value in moves:
+            if kind == "line":
+                phase = line_move(self._kinematics, arm, start, value)
+            elif kind in ("joint", "high"):
+                if kind == "high":
+                    here = self._kinematics.forward(arm, start[:7])
+                    if here[2] < HIGH_M:
+                        up = np.concatenate([here[:2], [HIGH_M], here[3:]])
+                        phase = line_move(self._kinematics, arm, start, up)
+                        start = phase.points[-1]
+                        yield phase
+                joints = self._kinematics.inverse(arm, value, start[:7])
+                if joints is None:
+                    where = ", ".join(f"{v:.3f}" for v in value[:3])
+                    raise MotionError(f"unreachable: {arm} arm cannot reach ({where})")
+                phase = joint_move(start, joints)
+            elif kind == "grip":
+                phase = gripper_phase(start, value)
+            else:  # open on the way: the fingers need not wait for the arm
+                start = np.append(start[:7], value)
+                continue
+            start = phase.points[-1]
+            yield phase
+
+
+_ROUTES = ("line", "joint", "high")
+
+
+class _Failure(Exception):
+    """A call that could not be done."""
+
+    def __init__(self, call: SkillCall, reason: str) -> None:
+        super().__init__(reason)
+        self.call = call

@@ -1,0 +1,1 @@
+"""MuJoCo worlds: robots, parametric objects, scenes, cameras, stepping."""

@@ -1,0 +1,153 @@
+"""Assembly of the cell with MjSpec: two FR3 with hands, table, cameras, objects."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import mujoco
+import numpy as np
+
+from bench_tasks.robots import TCP_OFFSET_M, arm_mjcf, base_position
+from bench_tasks.tasks.base import ObjectSpec
+from bench_tasks.vocabulary import ARMS, ObjectInfo
+from sim.objects import build
+
+__all__ = ["CAMERAS", "Cell", "build_cell"]
+
+PHYSICS_STEP_S = 0.002
+GRIP_FORCE_N = 60.0
+"""Sum over both fingers; the Franka hand holds with 70 N continuously."""
+
+CAMERAS = ("head", "third", "left_wrist", "right_wrist")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A compiled scene. `pretty` has the visual meshes, else the collision meshes are shown."""
+
+    model: mujoco.MjModel
+    objects: tuple[ObjectInfo, ...]
+    entities: tuple[str, ...]
+    geom_entity: np.ndarray
+    pretty: bool
+
+
+def _camera_axes(position, target) -> list[float]:
+    """MjSpec `xyaxes` of a camera at `position` that looks at `target`, image up = world up."""
+    forward = np.asarray(target, float) - np.asarray(position, float)
+    forward /= np.linalg.norm(forward)
+    right = np.cross(forward, [0.0, 0.0, 1.0])
+    right /= np.linalg.norm(right)
+    return [*right, *np.cross(right, forward)]
+
+
+def _add_camera(body: mujoco.MjsBody, name: str, position, xyaxes, fovy_deg: float) -> None:
+    x, y = np.asarray(xyaxes[:3], float), np.asarray(xyaxes[3:], float)
+    quat = np.zeros(4)
+    mujoco.mju_mat2Quat(quat, np.stack([x, y, np.cross(x, y)], axis=1).ravel())
+    body.add_camera(name=name, pos=list(position), quat=list(quat), fovy=fovy_deg)
+
+
+def _add_arm(spec: mujoco.MjSpec, arm: str, pretty: bool) -> None:
+    robot = mujoco.MjSpec.from_string(arm_mjcf())
+    for geom in list(robot.geoms):
+        visual = geom.classname.name == "visual"
+        if visual and not pretty:
+            robot.delete(geom)
+        elif not visual:
+            # Shown instead of the visual meshes: six times cheaper to draw.
+            is_finger = geom.parent.name.endswith("finger")
+            geom.rgba = [0.25, 0.26, 0.28, 1.0] if is_finger else [0.90, 0.91, 0.92, 1.0]
+            if is_finger:
+                geom.friction = [1.2, 0.02, 0.001]
+                geom.condim = 4
+                geom.solimp = [0.95, 0.99, 0.001, 0.5, 2]
+    for body in robot.bodies:
+        # Franka's controllers compensate gravity; without this the position servo would sag.
+        body.gravcomp = 1.0
+    hand_actuator = robot.actuator("hand")
+    robot.delete(hand_actuator)
+    robot.add_actuator(
+        name="hand", target="split", trntype=mujoco.mjtTrn.mjTRN_TENDON,
+        gaintype=mujoco.mjtGain.mjGAIN_FIXED, biastype=mujoco.mjtBias.mjBIAS_AFFINE,
+        gainprm=[3000.0] + [0.0] * 9, biasprm=[0.0, -3000.0, -60.0] + [0.0] * 7,
+        forcelimited=True, forcerange=[-GRIP_FORCE_N, GRIP_FORCE_N],
+    )
+    hand = robot.body("hand")
+    hand.add_site(name="tcp", pos=[0, 0, TCP_OFFSET_M], size=[0.004, 0.004, 0.004], group=4)
+    # Beside the fingers, looking past them, image up away from the hand.
+    _add_camera(hand, "wrist", [0.07, 0.0, 0.02], [0, 1, 0, 0.96, 0, 0.28], 75.0)
+    frame = spec.worldbody.add_frame(pos=list(base_position(arm)))
+    spec.attach(robot, prefix=f"{arm}_", frame=frame)
+
+
+def build_cell(objects: tuple[ObjectSpec, ...], pretty: bool = False) -> Cell:
+    """Compile the cell with these objects (0.3 s, or 1.5 s with the visual meshes)."""
+    spec = mujoco.MjSpec()
+    spec.modelname = "dual_fr3"
+    option = spec.option
+    option.timestep = PHYSICS_STEP_S
+    option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
+    option.cone = mujoco.mjtCone.mjCONE_ELLIPTIC
+    option.impratio = 10.0
+    # MuJoCo 4.0.0 has a wrong sparse Hessian; the dense one is right everywhere and as fast here.
+    option.jacobian = mujoco.mjtJacobian.mjJAC_DENSE
+    spec.visual.quality.offsamples = 4 if pretty else 0
+    spec.visual.quality.shadowsize = 2048
+    spec.visual.global_.offwidth, spec.visual.global_.offheight = 1280, 960
+    spec.visual.map.znear = 0.01
+    spec.add_texture(
+        name="sky", type=mujoco.mjtTexture.mjTEXTURE_SKYBOX, width=64, height=64,
+        builtin=mujoco.mjtBuiltin.mjBUILTIN_GRADIENT, rgb1=[0.78, 0.82, 0.86],
+        rgb2=[0.55, 0.60, 0.66],
+    )
+    world = spec.worldbody
+    world.add_light(
+        pos=[0.3, 0.0, 2.2], dir=[0.1, 0.0, -1.0], diffuse=[0.6, 0.6, 0.6], castshadow=pretty,
+        type=mujoco.mjtLightType.mjLIGHT_DIRECTIONAL,
+    )
+    spec.visual.headlight.ambient = [0.35, 0.35, 0.35]
+    spec.visual.headlight.diffuse = [0.35, 0.35, 0.35]
+    spec.visual.headlight.specular = [0.0, 0.0, 0.0]
+    world.add_geom(
+        name="table", type=mujoco.mjtGeom.mjGEOM_BOX, pos=[0.45, 0.0, -0.02],
+        size=[0.55, 0.85, 0.02], rgba=[0.72, 0.62, 0.50, 1.0], friction=[0.9, 0.01, 0.0005],
+        condim=4,
+    )
+    world.add_geom(
+        name="floor", type=mujoco.mjtGeom.mjGEOM_PLANE, pos=[0, 0, -0.75], size=[3, 3, 0.1],
+        rgba=[0.35, 0.38, 0.42, 1.0],
+    )
+    for arm in ARMS:
+        world.add_geom(
+            type=mujoco.mjtGeom.mjGEOM_BOX, pos=[*base_position(arm)[:2], -0.375],
+            size=[0.1, 0.1, 0.355], rgba=[0.2, 0.2, 0.22, 1.0], contype=0, conaffinity=0,
+        )
+    head, third = [-0.05, 0.0, 0.85], [1.45, -0.55, 0.75]
+    _add_camera(world, "head", head, _camera_axes(head, [0.48, 0.0, 0.0]), 62.0)
+    _add_camera(world, "third", third, _camera_axes(third, [0.35, 0.0, 0.1]), 55.0)
+    for arm in ARMS:
+        _add_arm(spec, arm, pretty)
+    infos = tuple(build(spec, item) for item in objects)
+    model = spec.compile()
+    entities, geom_entity = _entities(model, infos)
+    return Cell(model, infos, entities, geom_entity, pretty)
+
+
+def _entities(model: mujoco.MjModel, objects: tuple[ObjectInfo, ...]):
+    """Names of the parties of contacts, and the party of each geom."""
+    parts = [f"{arm}_{part}" for arm in ARMS for part in ("arm", "hand", "finger1", "finger2")]
+    names = ("table", "floor", *parts, *(o.name for o in objects))
+    of = np.zeros(model.ngeom, dtype=np.uint16)
+    for geom in range(model.ngeom):
+        body = model.body(model.geom_bodyid[geom]).name
+        if body in names:
+            name = body
+        elif body == "world":
+            name = "floor" if model.geom(geom).name == "floor" else "table"
+        else:
+            arm, link = body.split("_", 1)
+            part = {"hand": "hand", "left_finger": "finger1", "right_finger": "finger2"}
+            name = f"{arm}_{part.get(link, 'arm')}"
+        of[geom] = names.index(name)
+    return names, of

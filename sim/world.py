@@ -1,0 +1,371 @@
+"""The simulated cell as a `World`: reset by task and seed, stepped by actions, exact to the bit."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+
+import numpy as np
+
+from bench_tasks import tasks
+from bench_tasks.errors import BenchError, UsageError
+from bench_tasks.kinematics import dual_arm
+from bench_tasks.robots import HOME_RAD, JOINT_NAMES
+from bench_tasks.tasks.base import Layout, Task
+from bench_tasks.view import View, compose
+from bench_tasks.vocabulary import (
+    ACTION_SIZE,
+    ARMS,
+    CONTROL_PERIOD_NS,
+    MAX_OPENING_M,
+    ActionChunk,
+    CameraFrame,
+    Scene,
+    WorldState,
+)
+from sim import gl
+
+RENDERER = gl.choose()  # before mujoco is imported: it reads the choice then
+
+import mujoco  # noqa: E402
+
+from sim.cameras import Cameras  # noqa: E402
+from sim.scene import PHYSICS_STEP_S, Cell, build_cell  # noqa: E402
+
+__all__ = ["RENDERER", "Saved", "SimWorld"]
+
+SUBSTEPS = round(CONTROL_PERIOD_NS * 1e-9 / PHYSICS_STEP_S)
+SETTLE_S = 0.4
+SETTLE_SHIFT_M = 0.01
+MAX_OVERLAP_M = 0.003
+_RAMP = np.arange(1, SUBSTEPS + 1)[:, None] / SUBSTEPS
+_STATE = mujoco.mjtState.mjSTATE_INTEGRATION
+
+
+@dataclass(frozen=True)
+class Saved:
+    """An exact snapshot: physics, the state that was reported, and the fixed objects' poses."""
+
+    physics: np.ndarray
+    state: WorldState
+    task: str
+    body_pos: np.ndarray
+    body_quat: np.ndarray
+
+
+class SimWorld:
+    """Two FR3 arms at a table in MuJoCo.
+
+    `pretty` draws the visual meshes with shadows (report pictures; ten times slower).
+    """
+
+    def __init__(self, pretty: bool = False, width: int = 320, height: int = 240) -> None:
+        """Nothing is compiled before the first `reset`."""
+        self._pretty, self._size = pretty, (width, height)
+        self._cells: dict[str, Cell] = {}
+        self._cameras: Cameras | None = None
+        self._task: Task | None = None
+        self.scene: Scene | None = None
+
+    # -- setting up ------------------------------------------------------------------------------
+
+    def reset(self, task: str, seed: int) -> tuple[Scene, WorldState]:
+        """Set up the layout of (task, seed) and return its scene and state 0.
+
+        UsageError on an unknown task; BenchError when the layout cannot be used: objects overlap,
+        do not stay where they were put, or cannot be reached.
+        """
+        if seed < 0:
+            raise UsageError(f"seed must not be negative, got {seed}")
+        chosen = tasks.get(task)
+        self._load(chosen)
+        layout = chosen.layout(np.random.default_rng([seed, zlib.crc32(task.encode())]))
+        self._place(layout)
+        self._settle(task, seed, layout)
+        self.scene = Scene(
+            task=task, task_version=chosen.version, seed=seed, instruction=layout.instruction,
+            objects=self._cell.objects, entities=self._cell.entities, joint_names=JOINT_NAMES,
+            params=layout.params,
+        )
+        self._data.time, self._seq = 0.0, 0
+        self._state = self._observe()
+        self._check_reach(layout)
+        self._start = self.save()
+        return self.scene, self._state
+
+    def restart(self) -> WorldState:
+        """Back to state 0 of the present episode: time, state, controllers, sequence number."""
+        self._need_episode()
+        return self.restore(self._start)
+
+    def _load(self, task: Task) -> None:
+        key = repr(task.objects())
+        if self._task is not None and key == self._key:
+            self._task = task
+            mujoco.mj_resetData(self._model, self._data)
+            return
+        if key not in self._cells:
+            self._cells[key] = build_cell(task.objects(), self._pretty)
+        self._key, self._cell, self._task = key, self._cells[key], task
+        self._model = self._cell.model
+        self._data = mujoco.MjData(self._model)
+        if self._cameras is not None:
+            self._cameras.close()
+            self._cameras = None
+        self._index()
+
+    def _index(self) -> None:
+        """Addresses of everything that is read or written every period."""
+        model = self._model
+        joints = [model.joint(name) for name in JOINT_NAMES]
+        self._q_arm = np.array([j.qposadr[0] for j in joints])
+        self._v_arm = np.array([j.dofadr[0] for j in joints])
+        fingers = [[f"{arm}_finger_joint{k}" for k in (1, 2)] for arm in ARMS]
+        self._q_finger = np.array([[model.joint(n).qposadr[0] for n in pair] for pair in fingers])
+        self._tcp = np.array([model.site(f"{arm}_tcp").id for arm in ARMS])
+        order = []
+        for arm in ARMS:
+            order += [model.actuator(f"{arm}_fr3_joint{i}").id for i in range(1, 8)]
+            order.append(model.actuator(f"{arm}_hand").id)
+        self._actuators = np.array(order)
+        self._ctrl_scale = np.ones(ACTION_SIZE)
+        self._ctrl_scale[[7, 15]] = 0.5  # the hand's actuator acts on one finger's travel
+        limits = np.stack([model.jnt_range[j.id] for j in joints])
+        opening = np.array([0.0, MAX_OPENING_M])
+        self._low, self._high = (
+            np.concatenate([limits[:7, k], opening[k : k + 1], limits[7:, k], opening[k : k + 1]])
+            for k in (0, 1)
+        )
+        free = [o for o in self._cell.objects if not o.fixed]
+        rows = [i for i, o in enumerate(self._cell.objects) if not o.fixed]
+        self._free_rows = np.array(rows, dtype=int)
+        addresses = [model.joint(f"{o.name}_free") for o in free]
+        self._q_object = np.array(
+            [np.arange(j.qposadr[0], j.qposadr[0] + 7) for j in addresses], dtype=int
+        ).reshape(-1, 7)
+        self._v_object = np.array(
+            [np.arange(j.dofadr[0], j.dofadr[0] + 6) for j in addresses], dtype=int
+        ).reshape(-1, 6)
+        self._bodies = np.array([model.body(o.name).id for o in self._cell.objects], dtype=int)
+        self._free_bodies = self._bodies[self._free_rows]
+        self._entity_of = self._cell.geom_entity.tolist()
+
+    def _place(self, layout: Layout) -> None:
+        data = self._data
+        missing = {o.name for o in self._cell.objects} - set(layout.poses)
+        if missing:
+            raise BenchError(f"the layout has no pose for {', '.join(sorted(missing))}")
+        data.qpos[self._q_arm] = np.tile(HOME_RAD, 2)
+        data.qpos[self._q_finger] = MAX_OPENING_M / 2
+        self._command = np.tile(np.concatenate([HOME_RAD, [MAX_OPENING_M]]), 2)
+        data.ctrl[self._actuators] = self._command * self._ctrl_scale
+        self.move_objects(layout.poses)
+
+    def _settle(self, task: str, seed: int, layout: Layout) -> None:
+        """Let things come to rest before the episode begins, and refuse a layout where they don't."""
+        where = f"layout of {task} seed {seed}"
+        model, data = self._model, self._data
+        mujoco.mj_forward(model, data)
+        for k in range(data.ncon):
+            contact = data.contact[k]
+            if contact.dist < -MAX_OVERLAP_M:
+                a, b = (self._cell.entities[self._cell.geom_entity[g]] for g in contact.geom)
+                raise BenchError(f"{where}: {a} overlaps {b} by {-contact.dist * 1e3:.1f} mm")
+        for _ in range(round(SETTLE_S / PHYSICS_STEP_S)):
+            mujoco.mj_step(model, data)
+        poses = self.object_poses()
+        for i, item in enumerate(self._cell.objects):
+            shift = float(np.linalg.norm(poses[i, :3] - layout.poses[item.name][:3]))
+            if shift > SETTLE_SHIFT_M:
+                raise BenchError(f"{where}: {item.name} moved {shift * 1e3:.0f} mm before the start")
+        speed = np.abs(data.qvel[self._v_object]).max() if len(self._free_rows) else 0.0
+        if speed > 0.05:
+            raise BenchError(f"{where}: objects are not at rest ({speed:.2f} m/s or rad/s)")
+
+    def _check_reach(self, layout: Layout) -> None:
+        assert self.scene is not None
+        scene, view, arms = self.scene, View(self.scene, self._state), dual_arm()
+        for name, candidates in layout.reach.items():
+            grasps = scene.object(name).grasps
+            if not any(
+                arms.inverse(arm, compose(view.pose(name), np.array(g.pose)), HOME_RAD) is not None
+                for arm in candidates
+                for g in grasps
+            ):
+                raise BenchError(
+                    f"layout of {scene.task} seed {scene.seed}: {name} is out of reach of "
+                    f"{' and '.join(candidates)}"
+                )
+
+    # -- running ---------------------------------------------------------------------------------
+
+    def step(self, chunk: ActionChunk) -> list[WorldState]:
+        """Execute the chunk, one control period per action, and return the state after each.
+
+        Targets are followed linearly within the period, clipped to the joints' ranges (the
+        executed command is what the state reports). BenchError on a stale or malformed chunk.
+        """
+        self._need_episode()
+        if chunk.seq != self._seq:
+            raise BenchError(f"stale action: it answers state {chunk.seq}, now is {self._seq}")
+        values = np.asarray(chunk.values, dtype=np.float64)
+        if values.ndim != 2 or values.shape[1] != ACTION_SIZE or len(values) == 0:
+            raise BenchError(f"an action chunk must be (k, {ACTION_SIZE}), got {values.shape}")
+        if not np.isfinite(values).all():
+            raise BenchError("an action chunk holds a number that is not finite")
+        return [self._advance(action) for action in values]
+
+    def _advance(self, action: np.ndarray) -> WorldState:
+        model, data, ids = self._model, self._data, self._actuators
+        target = np.clip(action, self._low, self._high)
+        begin = self._command * self._ctrl_scale
+        ramp = begin + _RAMP * (target * self._ctrl_scale - begin)
+        ctrl = data.ctrl
+        for k in range(SUBSTEPS):
+            ctrl[ids] = ramp[k]
+            mujoco.mj_step(model, data)
+        self._command = target
+        self._seq += 1
+        self._state = self._observe()
+        return self._state
+
+    def move_objects(self, poses: dict[str, np.ndarray]) -> None:
+        """Put objects at poses (7,), at rest. UsageError on an unknown object."""
+        names = [o.name for o in self._cell.objects]
+        for name, pose in poses.items():
+            if name not in names:
+                raise UsageError(f"unknown object {name!r}: choose from {', '.join(names)}")
+            row = names.index(name)
+            if self._cell.objects[row].fixed:
+                body = self._bodies[row]
+                self._model.body_pos[body], self._model.body_quat[body] = pose[:3], pose[3:]
+            else:
+                k = int(np.flatnonzero(self._free_rows == row)[0])
+                self._data.qpos[self._q_object[k]] = pose
+                self._data.qvel[self._v_object[k]] = 0.0
+
+    def object_poses(self) -> np.ndarray:
+        """Poses (n, 7) of all objects, world frame."""
+        poses = np.concatenate(
+            [self._model.body_pos[self._bodies], self._model.body_quat[self._bodies]], axis=1
+        )
+        poses[self._free_rows] = self._data.qpos[self._q_object]
+        return poses
+
+    @property
+    def state(self) -> WorldState:
+        """The present state, as it was last returned."""
+        self._need_episode()
+        return self._state
+
+    def _observe(self) -> WorldState:
+        """Read the state. Contacts and efforts are those of the last physics step (2 ms ago)."""
+        model, data = self._model, self._data
+        mujoco.mj_kinematics(model, data)
+        ee = np.empty((2, 7))
+        for k, site in enumerate(self._tcp):
+            ee[k, :3] = data.site_xpos[site]
+            mujoco.mju_mat2Quat(ee[k, 3:], data.site_xmat[site])
+        poses = self.object_poses()
+        twist = np.zeros((len(poses), 6))
+        velocity = data.qvel[self._v_object]
+        twist[self._free_rows, :3] = velocity[:, :3]
+        # A free joint's angular velocity is in the body's frame.
+        rotations = data.xmat[self._free_bodies].reshape(-1, 3, 3)
+        twist[self._free_rows, 3:] = (rotations @ velocity[:, 3:, None])[:, :, 0]
+        pairs, forces = self._contacts()
+        return WorldState(
+            seq=self._seq,
+            stamp_ns=self._seq * CONTROL_PERIOD_NS,
+            joint_position=data.qpos[self._q_arm],
+            joint_velocity=data.qvel[self._v_arm],
+            joint_effort=data.qfrc_actuator[self._v_arm],
+            gripper_opening=data.qpos[self._q_finger].sum(axis=1),
+            ee_pose=ee,
+            command=self._command.copy(),
+            object_pose=poses,
+            object_twist=twist,
+            contact_pair=pairs,
+            contact_force=forces,
+        )
+
+    def _contacts(self) -> tuple[np.ndarray, np.ndarray]:
+        """Entity pairs in contact, each once, ascending, with the summed normal force."""
+        contact, forces = self._data.contact, self._data.efc_force.tolist()
+        entity_of = self._entity_of
+        summed: dict[tuple[int, int], float] = {}
+        for (geom_a, geom_b), row in zip(
+            contact.geom.tolist(), contact.efc_address.tolist(), strict=True
+        ):
+            # With elliptic cones the first constraint row of a contact is its normal.
+            if row >= 0 and forces[row] > 0.0:
+                a, b = entity_of[geom_a], entity_of[geom_b]
+                key = (a, b) if a < b else (b, a)
+                summed[key] = summed.get(key, 0.0) + forces[row]
+        pairs = sorted(summed)
+        return (
+            np.array(pairs, dtype=np.uint16).reshape(-1, 2),
+            np.array([summed[pair] for pair in pairs], dtype=np.float64),
+        )
+
+    # -- snapshots and pictures ------------------------------------------------------------------
+
+    def save(self) -> Saved:
+        """An exact snapshot, from which `restore` continues to the same bits."""
+        self._need_task()
+        physics = np.empty(mujoco.mj_stateSize(self._model, _STATE))
+        mujoco.mj_getState(self._model, self._data, physics, _STATE)
+        assert self._task is not None
+        return Saved(
+            physics, self._state, self._task.name,
+            self._model.body_pos.copy(), self._model.body_quat.copy(),
+        )
+
+    def restore(self, saved: Saved) -> WorldState:
+        """Go back to a snapshot of this task; BenchError if it is another task's."""
+        self._need_task()
+        assert self._task is not None
+        if saved.task != self._task.name:
+            raise BenchError(f"the snapshot is of {saved.task}, not of {self._task.name}")
+        self._model.body_pos[:], self._model.body_quat[:] = saved.body_pos, saved.body_quat
+        mujoco.mj_setState(self._model, self._data, saved.physics, _STATE)
+        self._state = saved.state
+        self._seq, self._command = saved.state.seq, saved.state.command.copy()
+        return self._state
+
+    def capture(self, cameras: tuple[str, ...]) -> tuple[CameraFrame, ...]:
+        """Take one colour picture per named camera, now."""
+        stamp = self._seq * CONTROL_PERIOD_NS
+        return tuple(
+            self.cameras.frame(self._data, camera, self._seq, stamp) for camera in cameras
+        )
+
+    @property
+    def cameras(self) -> Cameras:
+        """The renderer, opened at first use."""
+        self._need_task()
+        if self._cameras is None:
+            self._cameras = Cameras(self._cell, *self._size)
+        mujoco.mj_kinematics(self._model, self._data)
+        mujoco.mj_camlight(self._model, self._data)
+        return self._cameras
+
+    @property
+    def model(self) -> mujoco.MjModel:
+        """The compiled model of the present task."""
+        self._need_task()
+        return self._model
+
+    @property
+    def data(self) -> mujoco.MjData:
+        """The simulation data of the present task."""
+        self._need_task()
+        return self._data
+
+    def _need_task(self) -> None:
+        if self._task is None:
+            raise BenchError("no episode is loaded: reset(task, seed) first")
+
+    def _need_episode(self) -> None:
+        if self.scene is None:
+            raise BenchError("no episode is loaded: reset(task, seed) first")
