@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from bench_tasks.errors import BenchError
+from bench_tasks.errors import BenchError, UsageError, unknown
 from bench_tasks.monitor import Monitor
 from bench_tasks.tasks.base import Ask, MoveObjects, Show, Task, Wait
 from bench_tasks.vocabulary import (
@@ -20,6 +20,7 @@ from bench_tasks.vocabulary import (
     CameraFrame,
     Event,
     Observation,
+    Plan,
     Planner,
     PlanRequest,
     Policy,
@@ -157,9 +158,14 @@ class _Run:
                 self._ask(step)
 
     def _planner(self, call: Callable):
-        """A planner that fails ends the episode with its reason, never the run."""
+        """A planner that fails ends the episode with its reason, never the run.
+
+        A UsageError is a malformed answer, which the caller can tell the planner of.
+        """
         try:
             return call()
+        except UsageError:
+            raise
         except BenchError as error:
             self.event("planner_error", error=str(error))
             raise _End(f"planner error: {error}") from error
@@ -170,7 +176,10 @@ class _Run:
             "question", name=question.name, text=question.text,
             choices={k: list(v) for k, v in question.choices.items()},
         )
-        answer = self._planner(lambda: self.planner.ask(question, self.observe(self.planner)))
+        try:
+            answer = self._planner(lambda: self.planner.ask(question, self.observe(self.planner)))
+        except UsageError as error:
+            raise _End(f"malformed answer: {error}") from error
         self.event(
             "answer", name=question.name, values=answer.values, raw=answer.raw,
             latency_ns=answer.latency_ns,
@@ -191,6 +200,7 @@ class _Run:
             return
         self.event("act")
         turn = 0
+        refusal: dict = {}
         while not self.monitor.finished:
             if self.state.stamp_ns >= self.task.time_limit_s * 1e9:
                 raise _End(f"time limit: {self.task.time_limit_s:g} s of simulated time")
@@ -208,31 +218,49 @@ class _Run:
                 self.event("plan_result", **chunk.detail)
             if turn >= self.task.max_plans:
                 raise _End(f"plan limit: {self.task.max_plans} plans")
-            if not self._replan(turn, chunk.detail):
+            answer = self._replan(turn, refusal or chunk.detail)
+            if answer is None:
                 self.hold(SETTLE_S)
                 break
+            refusal = answer
             turn += 1
 
-    def _replan(self, turn: int, feedback: dict) -> bool:
-        """Ask for the next steps and hand them to the policy; False when the planner is done."""
+    def _replan(self, turn: int, feedback: dict) -> dict | None:
+        """Ask for the next steps and hand them to the policy.
+
+        Returns None when the planner holds the task to be finished, {} when a plan was accepted,
+        else the feedback that tells the planner why its plan was refused.
+        """
         request = PlanRequest(
             self.scene.instruction, self.observe(self.planner), turn, dict(feedback)
         )
         self.event("plan_request", turn=turn, instruction=request.instruction, feedback=feedback)
-        plan = self._planner(lambda: self.planner.plan(request).checked())
+        plan = Plan(())
+        try:
+            plan = self._planner(lambda: self.planner.plan(request))
+            refused = ""
+            self._check_plan(plan)
+            if plan.steps:
+                self.policy.accept(plan)
+        except UsageError as error:
+            refused = str(error)
+        except BenchError as error:
+            raise _End(f"policy error: {error}") from error
         self.event(
-            "plan", turn=turn, raw=plan.raw, latency_ns=plan.latency_ns,
+            "plan", turn=turn, raw=plan.raw, latency_ns=plan.latency_ns, refused=refused,
             steps=[[asdict(call) for call in step] for step in plan.steps],
         )
         self.keyframe()
         self.charge(plan.latency_ns)
-        if not plan.steps:
-            return False
-        try:
-            self.policy.accept(plan)
-        except BenchError as error:
-            raise _End(f"policy error: {error}") from error
-        return True
+        if refused:
+            return {"status": "refused", "reason": refused}
+        return {} if plan.steps else None
+
+    def _check_plan(self, plan: Plan) -> None:
+        plan.checked()
+        for call in (call for step in plan.steps for call in step):
+            if call.skill not in self.task.skills:
+                raise unknown(f"skill for {self.task.name}", call.skill, self.task.skills)
 
 
 def run_episode(

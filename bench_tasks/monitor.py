@@ -66,6 +66,7 @@ class Monitor:
             if not self._stages[check.name] and check.holds(view):
                 self._stages[check.name] = True
         self._unmet = [check.name for check in self._goal.checks if not check.holds(view)]
+        self._unmet += [f"{name} before" for name in self._goal.after if not self._stages[name]]
         if not self._unmet and not view.all_at_rest():
             self._unmet = ["at rest"]
         if self._unmet:

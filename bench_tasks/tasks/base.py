@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bench_tasks.view import View
-from bench_tasks.vocabulary import Question, Scene, SkillCall
+from bench_tasks.vocabulary import SKILLS, Question, Scene, SkillCall
 
 __all__ = ["Ask", "Check", "Goal", "Layout", "MoveObjects", "ObjectSpec", "Show", "Task", "Wait"]
 
@@ -79,10 +79,14 @@ class Check:
 
 @dataclass(frozen=True)
 class Goal:
-    """All checks must hold, with every object at rest, for `hold_s` without a break."""
+    """All checks must hold, with every object at rest, for `hold_s` without a break.
+
+    `after` names stages that must have been reached before: how the goal came about.
+    """
 
     checks: tuple[Check, ...]
     hold_s: float = 0.5
+    after: tuple[str, ...] = ()
 
 
 class Task(abc.ABC):
@@ -96,7 +100,9 @@ class Task(abc.ABC):
     """single, parallel, sequential or simultaneous: how the two arms must work together."""
     kind: ClassVar[str] = "task"
     summary: ClassVar[str]
-    time_limit_s: ClassVar[float] = 40.0
+    skills: ClassVar[tuple[str, ...]] = tuple(SKILLS)
+    """What a plan may consist of; tier 3 allows end-effector targets (`move_to`) alone."""
+    time_limit_s: ClassVar[float] = 60.0
     max_plans: ClassVar[int] = 20
 
     @abc.abstractmethod

@@ -1,0 +1,165 @@
+"""Memory probe: three blocks are seen, then covered; say and show where one of them is."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bench_tasks.tasks.base import (
+    Ask,
+    Check,
+    Goal,
+    Layout,
+    MoveObjects,
+    ObjectSpec,
+    Show,
+    Task,
+    Wait,
+)
+from bench_tasks.tasks.layouts import arm_for, upright
+from bench_tasks.view import View
+from bench_tasks.vocabulary import ARMS, Question, Scene, SkillCall
+
+SIZE_M = 0.04
+COVER_HALF_HEIGHT_M = (0.06 + 0.004 + 0.035) / 2
+PLACES = ("left", "middle", "right")
+COLORS = ("red", "green", "blue")
+PARKED_X_M, ASIDE_X_M = 0.66, 0.34
+
+
+def _covered(view: View, block: str, cover: str) -> bool:
+    offset = view.position(cover) - view.position(block)
+    return bool(np.linalg.norm(offset[:2]) < 0.02 and view.touching(cover, "table"))
+
+
+class CoverBlocks(Task):
+    """The colours stand in an order that only those who looked before can know."""
+
+    name = "cover_blocks"
+    mode = "single"
+    kind = "probe"
+    summary = "see three blocks, they are covered, uncover the one asked for"
+
+    def objects(self) -> tuple[ObjectSpec, ...]:
+        """Three blocks and three covers."""
+        return (
+            *(ObjectSpec(f"{c}_block", "block", c, {"size": SIZE_M}) for c in COLORS),
+            *(ObjectSpec(f"{place}_cover", "cover", "white") for place in PLACES),
+        )
+
+    def layout(self, rng: np.random.Generator) -> Layout:
+        """The order of the colours and the colour asked for are drawn."""
+        order = [COLORS[i] for i in rng.permutation(3)]
+        target = COLORS[int(rng.integers(3))]
+        poses, at, covered = {}, {}, {}
+        for place, color, y in zip(PLACES, order, (0.2, 0.0, -0.2), strict=True):
+            x, dy = rng.uniform(0.46, 0.52), rng.uniform(-0.02, 0.02)
+            poses[f"{color}_block"] = upright(x, y + dy, SIZE_M / 2, rng.uniform(-0.1, 0.1))
+            poses[f"{place}_cover"] = upright(PARKED_X_M, y, COVER_HALF_HEIGHT_M)
+            at[place] = f"{color}_block"
+            covered[place] = upright(x, y + dy, COVER_HALF_HEIGHT_M).tolist()
+        return Layout(
+            poses,
+            f"Before the covers were put on you saw a red, a green and a blue block. Uncover the "
+            f"{target} block: lift its cover and put it aside. Touch no other cover.",
+            params={"target": f"{target}_block", "at": at, "covered": covered},
+            reach={f"{color}_block": ARMS for color in COLORS},
+        )
+
+    def prologue(self, scene: Scene) -> tuple[Wait | Show | MoveObjects | Ask, ...]:
+        """Show, cover, ask."""
+        at, target = scene.params["at"], scene.params["target"]
+        place = next(p for p, block in at.items() if block == target)
+        question = Question(
+            "where",
+            f"Under which cover is the {target.replace('_', ' ')}: left, middle or right?",
+            {target: PLACES},
+        )
+        covers = {f"{p}_cover": tuple(scene.params["covered"][p]) for p in PLACES}
+        return (
+            Wait(0.5), Show("blocks in view"), Wait(0.5), MoveObjects(covers), Wait(0.5),
+            Show("blocks covered"), Ask(question, {target: place}, chance=1 / 3),
+        )
+
+    def goal(self, scene: Scene) -> Goal:
+        """The right cover stands aside, let go; the others still cover their blocks."""
+        at, target = scene.params["at"], scene.params["target"]
+        place = next(p for p, block in at.items() if block == target)
+        cover = f"{place}_cover"
+        return Goal(
+            (
+                Check(
+                    "its cover aside",
+                    lambda v: bool(
+                        np.linalg.norm((v.position(cover) - v.position(target))[:2]) > 0.09
+                    )
+                    and v.supported_by(cover, "table")
+                    and v.tilt(cover) < 0.1,
+                ),
+                Check(
+                    "the block where it was",
+                    lambda v: bool(
+                        np.linalg.norm((v.position(target) - v.start.position(target))[:2]) < 0.03
+                    )
+                    and v.supported_by(target, "table"),
+                ),
+                Check(
+                    "the others covered",
+                    lambda v: all(
+                        _covered(v, block, f"{p}_cover")
+                        for p, block in at.items()
+                        if block != target
+                    ),
+                ),
+                Check(
+                    "let go",
+                    lambda v: not v.touched_by_robot(cover) and not v.touched_by_robot(target),
+                ),
+            ),
+            after=("its cover lifted",),
+        )
+
+    def invariants(self, scene: Scene) -> tuple[Check, ...]:
+        """Looking under another cover is guessing."""
+        target = scene.params["target"]
+        wrong = [f"{p}_cover" for p, block in scene.params["at"].items() if block != target]
+        return (
+            Check(
+                "no other cover opened",
+                lambda v: all(
+                    v.position(c)[2] < COVER_HALF_HEIGHT_M + 0.02 and v.tilt(c) < 0.3
+                    for c in wrong
+                ),
+            ),
+        )
+
+    def stages(self, scene: Scene) -> tuple[Check, ...]:
+        """The right cover held, then lifted over the block."""
+        place = next(p for p, b in scene.params["at"].items() if b == scene.params["target"])
+        cover = f"{place}_cover"
+        return (
+            Check("its cover held", lambda v: v.holder(cover) is not None),
+            Check(
+                "its cover lifted",
+                lambda v: v.holder(cover) is not None
+                and v.position(cover)[2] > COVER_HALF_HEIGHT_M + SIZE_M,
+            ),
+        )
+
+    def expert(self, view: View, turn: int) -> list[tuple[SkillCall, ...]]:
+        """Lift the right cover and put it in front of its block."""
+        params = view.scene.params
+        target = params["target"]
+        cover = f"{next(p for p, b in params['at'].items() if b == target)}_cover"
+        at = view.position(cover)
+        if np.linalg.norm((at - view.position(target))[:2]) > 0.09 and not view.holder(cover):
+            return []
+        arm = view.holder(cover) or arm_for(view, cover)
+        steps: list[tuple[SkillCall, ...]] = []
+        if view.holder(cover) is None:
+            steps.append((SkillCall("grasp", arm, {"object": cover}),))
+        pose = [ASIDE_X_M, float(view.position(target)[1]), COVER_HALF_HEIGHT_M]
+        place = SkillCall("place", arm, {"object": cover, "pose": pose})
+        return [*steps, (place,), (SkillCall("home", arm),)]
+
+
+TASK = CoverBlocks()
