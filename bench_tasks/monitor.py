@@ -128,4 +128,5 @@ class Monitor:
                 return f"wrong answer: {name}"
         if self._goal is None or self._reached:
             return ""
-        return self._cause or f"goal not reached: {', '.join(self._unmet) or 'never checked'}"
+        brief = "never checked" if self._held_since_ns is None else "held too briefly"
+        return self._cause or f"goal not reached: {', '.join(self._unmet) or brief}"

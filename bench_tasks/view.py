@@ -75,6 +75,7 @@ class View:
         self.scene = scene
         self.state = state
         self._start = start or state
+        self._forces: dict[tuple[int, int], float] | None = None
 
     @property
     def start(self) -> View:
@@ -111,14 +112,14 @@ class View:
         An entity is an object, `table`, or for each arm `left_arm`, `left_hand`,
         `left_finger1`, `left_finger2` (and `right_...`).
         """
+        if self._forces is None:  # goals ask about many pairs of one state
+            self._forces = {}
+            pairs, forces = self.state.contact_pair.tolist(), self.state.contact_force.tolist()
+            for (first, second), force in zip(pairs, forces, strict=True):
+                key = (first, second) if first < second else (second, first)
+                self._forces[key] = self._forces.get(key, 0.0) + force
         ia, ib = self.scene.entities.index(a), self.scene.entities.index(b)
-        pairs = self.state.contact_pair
-        if len(pairs) == 0:
-            return 0.0
-        hit = ((pairs[:, 0] == ia) & (pairs[:, 1] == ib)) | (
-            (pairs[:, 0] == ib) & (pairs[:, 1] == ia)
-        )
-        return float(self.state.contact_force[hit].sum())
+        return self._forces.get((ia, ib) if ia < ib else (ib, ia), 0.0)
 
     def touching(self, a: str, b: str, force_n: float = 0.0) -> bool:
         """Whether two entities press on each other with more than `force_n`."""

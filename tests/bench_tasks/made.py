@@ -5,6 +5,8 @@ from __future__ import annotations
 import cv2
 import numpy as np
 
+from bench_tasks import tasks
+from bench_tasks.monitor import Monitor
 from bench_tasks.vocabulary import (
     CONTROL_PERIOD_NS,
     ActionChunk,
@@ -36,6 +38,61 @@ def state(seq: int, objects: int = 1, contacts: int = 1, height: float = 0.02) -
         pose, np.zeros((objects, 6)),
         np.tile(np.array([[0, 1]], np.uint16), (contacts, 1)), np.full(contacts, 2.5),
     )  # fmt: skip
+
+
+BLOCKS = ("red_block", "green_block", "blue_block")
+PARTS = tuple(f"{a}_{p}" for a in ("left", "right") for p in ("arm", "hand", "finger1", "finger2"))
+
+
+def ranking_scene(seed: int = 3, version: int = 1) -> Scene:
+    """A scene of the real task blocks_ranking_rgb."""
+    infos = tuple(ObjectInfo(n, "block", n.split("_")[0], (0.02, 0.02, 0.02)) for n in BLOCKS)
+    text = "Put the three blocks in a row."
+    return Scene(
+        "blocks_ranking_rgb", version, seed, text, infos, (*BLOCKS, "table", *PARTS), JOINTS, {}
+    )
+
+
+def ranking_state(seq: int, y: tuple[float, ...], contacts=((0, 3), (1, 3), (2, 3))) -> WorldState:
+    """The three blocks at rest on the table at these y, in contact with what is named."""
+    zeros = np.zeros(14)
+    pose = np.array([[0.45, at, 0.02, 1.0, 0.0, 0.0, 0.0] for at in y])
+    arms = np.tile([0.4, 0.0, 0.4, 0.0, 1.0, 0.0, 0.0], (2, 1))
+    pairs = np.array(contacts, dtype=np.uint16).reshape(-1, 2)
+    return WorldState(
+        seq, seq * CONTROL_PERIOD_NS, zeros, zeros, zeros, np.full(2, 0.08), arms, np.zeros(16),
+        pose, np.zeros((3, 6)), pairs, np.full(len(pairs), 1.0),
+    )  # fmt: skip
+
+
+IN_ORDER, OUT_OF_ORDER = (0.09, 0.0, -0.09), (0.0, 0.09, -0.09)
+
+
+def ranking_episode(
+    sink, states: int = 40, y=IN_ORDER, verdict: bool = True, leave_out=(), version: int = 1,
+    cause: str = "", contacts=((0, 3), (1, 3), (2, 3)), **end,
+) -> None:
+    """A whole episode of the real task, judged live; `leave_out` names states that get lost."""
+    scene_ = ranking_scene(version=version)
+    monitor = Monitor(tasks.get(scene_.task), scene_)
+    sink.scene(scene_)
+    last = states - 1
+    for seq in range(states):
+        state_ = ranking_state(seq, y, contacts)
+        monitor.on_state(state_)
+        if seq not in leave_out:
+            sink.state(state_)
+        happened = []
+        if seq == 0:
+            roles = {"planner": {"name": "expert"}, "policy": {"name": "skills"}}
+            happened = [Event("begin", 0, 0, roles), Event("act", 0, 0, {})]
+        if seq == last and end.get("end", True):
+            happened = [Event("end", seq, state_.stamp_ns, {"cause": cause})]
+        for event in happened:
+            sink.event(event)
+            monitor.on_event(event)
+    if verdict:
+        sink.verdict(monitor.verdict())
 
 
 def png(width: int = 32, height: int = 24) -> bytes:

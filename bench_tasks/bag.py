@@ -1,0 +1,134 @@
+"""Reads a recorded episode back into the vocabulary, as far as the recording goes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bench_tasks import cdr
+from bench_tasks.errors import UsageError
+from bench_tasks.images import camera_of_topic, decode_frame
+from bench_tasks.manifest import read_json
+from bench_tasks.mcap_file import McapFile, Message
+from bench_tasks.vocabulary import (
+    ActionChunk,
+    CameraFrame,
+    Event,
+    Scene,
+    Verdict,
+    WorldState,
+)
+
+__all__ = ["Recording", "find_bags", "frames", "messages", "read_bag"]
+
+_SCORED = ("/world/scene", "/world/state", "/episode/events", "/episode/verdict")
+_CHUNKS = "/policy/action_chunk"
+
+
+@dataclass
+class Recording:
+    """One episode as recorded. `problems` is empty when everything could be read.
+
+    `state_hash` is over all recorded states; `manifest` is {} when there is none.
+    """
+
+    path: Path
+    scene: Scene | None = None
+    states: list[WorldState] = field(default_factory=list)
+    chunks: list[ActionChunk] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    verdict: Verdict | None = None
+    manifest: dict[str, Any] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+    state_hash: str = ""
+
+
+def _files(path: Path) -> list[Path]:
+    """The MCAP files of a bag folder, in order of the number that ends their name."""
+
+    def number(file: Path) -> tuple[int, str]:
+        found = re.search(r"(\d+)$", file.stem)
+        return (int(found[1]) if found else 0, file.name)
+
+    return [path] if path.is_file() else sorted(path.glob("*.mcap"), key=number)
+
+
+def find_bags(folder: Path) -> list[Path]:
+    """Bag folders in and below `folder`, sorted. UsageError when there is none.
+
+    A folder with a manifest but no MCAP file counts: an episode that was begun.
+    """
+    if not folder.is_dir():
+        raise UsageError(f"{folder} is not a folder")
+    files = [*folder.rglob("*.mcap"), *folder.rglob("manifest.json")]
+    found = {file.parent for file in files}
+    if not found:
+        raise UsageError(f"no recordings in {folder}")
+    return sorted(found)
+
+
+def messages(
+    path: Path, problems: list[str], topics: Collection[str] | None = None
+) -> Iterator[Message]:
+    """Messages of a bag folder (or one MCAP file) in recorded order; `problems` is added to."""
+    files = _files(path)
+    if not files:
+        problems.append("there is no MCAP file")
+    for file in files:
+        reader = McapFile(file, problems)
+        try:
+            yield from reader.messages(topics)
+        except OSError as error:
+            problems.append(f"{file.name} cannot be read: {error.strerror}")
+
+
+def frames(path: Path) -> Iterator[CameraFrame]:
+    """Pictures of a bag, one by one; those that cannot be decoded are left out."""
+    for message in messages(path, []):
+        camera = camera_of_topic(message.topic)
+        if camera is not None:
+            try:
+                yield decode_frame(message.data)
+            except ValueError:
+                continue
+
+
+def read_bag(path: Path, chunks: bool = False) -> Recording:
+    """Read what scoring needs, and the action chunks if asked for; never raises for bad content."""
+    recording = Recording(path)
+    manifest = (path if path.is_dir() else path.parent) / "manifest.json"
+    if manifest.exists():
+        try:
+            recording.manifest = read_json(manifest)
+        except UsageError as error:
+            recording.problems.append(str(error))
+    digest = cdr.StateHash()
+    topics = {*_SCORED, _CHUNKS} if chunks else set(_SCORED)
+    for message in messages(path, recording.problems, topics):
+        try:
+            _take(recording, message, digest)
+        except ValueError as error:
+            recording.problems.append(f"{message.topic} at {message.publish_ns} ns: {error}")
+    recording.state_hash = digest.hexdigest()
+    return recording
+
+
+def _take(recording: Recording, message: Message, digest: cdr.StateHash) -> None:
+    if message.topic == "/world/state":
+        state = cdr.decode_state(message.data)
+        digest.add(state)
+        recording.states.append(state)
+    elif message.topic == "/episode/events":
+        recording.events.append(cdr.decode_event(message.data))
+    elif message.topic == "/world/scene":
+        scene = cdr.decode_scene(message.data)
+        if recording.scene not in (None, scene):
+            raise ValueError("a second, different scene")
+        recording.scene = scene
+    elif message.topic == "/episode/verdict":
+        recording.verdict = cdr.decode_verdict(message.data)
+    else:
+        recording.chunks.append(cdr.decode_chunk(message.data))
