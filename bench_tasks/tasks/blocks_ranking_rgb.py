@@ -7,11 +7,13 @@ import numpy as np
 from bench_tasks.tasks.base import Check, Goal, Layout, ObjectSpec, Task
 from bench_tasks.tasks.layouts import arm_for, scatter
 from bench_tasks.view import View
-from bench_tasks.vocabulary import Scene, SkillCall
+from bench_tasks.vocabulary import ARMS, Scene, SkillCall
 
 SIZE_M = 0.04
 ROW_X_M = 0.45
 SPACING_M = 0.09
+BOTH_APART_M = 0.3
+"""Blocks further apart than this are picked up by both arms at the same time."""
 ORDER = ("red_block", "green_block", "blue_block")
 
 
@@ -87,18 +89,46 @@ class BlocksRankingRgb(Task):
         return (*lifted, Check("ordered on the table", lambda v: _ordered(v) and _on_table(v)))
 
     def expert(self, view: View, turn: int) -> list[tuple[SkillCall, ...]]:
-        """Bring the blocks that are not in place, one per arm at a time, then go home."""
-        for k, name in enumerate(ORDER):
-            target = np.array([ROW_X_M, (1 - k) * SPACING_M, SIZE_M / 2])
-            if np.linalg.norm(view.position(name) - target) < 0.012:
-                continue
-            arm = view.holder(name) or arm_for(view, name)
-            steps: list[tuple[SkillCall, ...]] = []
-            if view.holder(name) is None:
-                steps.append((SkillCall("grasp", arm, {"object": name}),))
-            place = SkillCall("place", arm, {"object": name, "pose": target.tolist()})
-            return [*steps, (place,), (SkillCall("home", arm),)]
-        return []
+        """Pick with both arms at once where they are far apart, then place one after the other."""
+        targets = {
+            name: np.array([ROW_X_M, (1 - k) * SPACING_M, SIZE_M / 2])
+            for k, name in enumerate(ORDER)
+        }
+        todo = [n for n in ORDER if np.linalg.norm(view.position(n) - targets[n]) > 0.012]
+        held = [n for n in todo if view.holder(n)]
+        if not todo:
+            return []
+        if held:
+            first = held[0]
+            arm = view.holder(first)
+            assert arm is not None
+            other = ARMS[1 - ARMS.index(arm)]
+            return [
+                (SkillCall("home", other),), (_place(arm, first, targets),),
+                (SkillCall("home", arm),),
+            ]
+        sides = {arm: [n for n in todo if arm_for(view, n) == arm] for arm in ARMS}
+        if all(sides.values()) and turn == 0:
+            left, right = (max(sides[a], key=lambda n: abs(view.position(n)[1])) for a in ARMS)
+            if view.position(left)[1] - view.position(right)[1] > BOTH_APART_M:
+                return [
+                    (_grasp("left", left), _grasp("right", right)),
+                    (_place("left", left, targets),),
+                    (SkillCall("home", "left"), _place("right", right, targets)),
+                    (SkillCall("home", "right"),),
+                ]
+        arm = arm_for(view, todo[0])
+        return [
+            (_grasp(arm, todo[0]),), (_place(arm, todo[0], targets),), (SkillCall("home", arm),)
+        ]
+
+
+def _grasp(arm: str, name: str) -> SkillCall:
+    return SkillCall("grasp", arm, {"object": name})
+
+
+def _place(arm: str, name: str, targets: dict[str, np.ndarray]) -> SkillCall:
+    return SkillCall("place", arm, {"object": name, "pose": targets[name].tolist()})
 
 
 TASK = BlocksRankingRgb()
