@@ -110,7 +110,9 @@ class BlocksRankingRgb(Task):
         sides = {arm: [n for n in todo if arm_for(view, n) == arm] for arm in ARMS}
         if all(sides.values()) and turn == 0:
             left, right = (max(sides[a], key=lambda n: abs(view.position(n)[1])) for a in ARMS)
-            if view.position(left)[1] - view.position(right)[1] > BOTH_APART_M:
+            apart = view.position(left)[1] - view.position(right)[1] > BOTH_APART_M
+            # Arms that would have to cross each other to their targets work in turn instead.
+            if apart and ORDER.index(left) < ORDER.index(right):
                 return [
                     (_grasp("left", left), _grasp("right", right)),
                     (_place("left", left, targets),),
