@@ -12,6 +12,7 @@ import os
 import platform
 import subprocess
 import sys
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,10 @@ from typing import Any
 import bench_tasks
 from bench_tasks.errors import BenchError, UsageError
 
-__all__ = ["environment", "read_json", "utc_now", "write_json", "writable_folder"]
+__all__ = [
+    "RunManifest", "environment", "episode_manifest", "read_json", "utc_now", "writable_folder",
+    "write_json",
+]  # fmt: skip
 
 FORMAT_VERSION = 1
 _PACKAGES = (
@@ -62,8 +66,9 @@ def git_state() -> dict[str, Any]:
         return {"commit": "", "dirty": False}
 
 
+@cache
 def environment() -> dict[str, Any]:
-    """What a result depends on besides its configuration."""
+    """What a result depends on besides its configuration; looked up once per process."""
     return {
         "git": git_state(),
         "packages": packages(),
@@ -71,8 +76,13 @@ def environment() -> dict[str, Any]:
         "platform": platform.platform(),
         "machine": f"{platform.machine()}, {os.cpu_count()} cpus",
         "ros_distro": os.environ.get("ROS_DISTRO", ""),
-        "command": ["bench_tasks", *sys.argv[1:]] if sys.argv else [],
+        "command": _command(),
     }
+
+
+def _command() -> list[str]:
+    program = Path(sys.argv[0]).name if sys.argv else ""
+    return ["bench_tasks" if program in ("", "cli.py") else program, *sys.argv[1:]]
 
 
 def write_json(path: Path, value: dict[str, Any]) -> None:
@@ -117,3 +127,37 @@ def writable_folder(path: Path) -> Path:
         except OSError:
             pass
     return path
+
+
+class RunManifest:
+    """`run.json` of an output folder: written at the start, completed at the end."""
+
+    def __init__(self, out: Path, configuration: dict[str, Any], versions: dict[str, int]) -> None:
+        """Claim the folder for one run.
+
+        `configuration` holds tasks, seeds, planner, policy and options; `versions` the version of
+        each task. UsageError when the folder cannot be written or holds a run already.
+        """
+        self._path = writable_folder(out) / "run.json"
+        if self._path.exists():
+            raise UsageError(f"{out} holds a run already: choose another output folder")
+        self.value: dict[str, Any] = {
+            "format_version": FORMAT_VERSION, "status": "running", "started": utc_now(),
+            "configuration": configuration, "task_versions": versions, **environment(),
+        }  # fmt: skip
+        write_json(self._path, self.value)
+
+    def finish(self, status: str, **more: Any) -> None:
+        """Say how the run ended ("complete" or "interrupted")."""
+        self.value |= {"status": status, "finished": utc_now(), **more}
+        write_json(self._path, self.value)
+
+
+def episode_manifest(
+    task: str, task_version: int, seed: int, planner: str, policy: str, **more: Any
+) -> dict[str, Any]:
+    """What an episode's manifest holds from the start; the bag writer adds status and counts."""
+    return {
+        "task": task, "task_version": task_version, "seed": seed, "planner": planner,
+        "policy": policy, **more, **environment(),
+    }  # fmt: skip

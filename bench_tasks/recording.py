@@ -27,7 +27,7 @@ from bench_tasks.vocabulary import (
     WorldState,
 )
 
-__all__ = ["TOPICS", "BagSink", "BagWriter", "HashSink"]
+__all__ = ["TOPICS", "BagSink", "BagWriter", "HashSink", "RecordingError"]
 
 TOPICS = {
     "/clock": "rosgraph_msgs/msg/Clock",
@@ -58,6 +58,10 @@ def _qos(topic: str) -> str:
         f"  liveliness: 1\n  liveliness_lease_duration: {_NEVER}\n"
         "  avoid_ros_namespace_conventions: false"
     )
+
+
+class RecordingError(BenchError):
+    """The recording cannot go on (a full disk): no later episode can be recorded either."""
 
 
 class _File:
@@ -120,11 +124,11 @@ class BagWriter:
     def _save(self) -> None:
         write_json(self.path / "manifest.json", self.manifest)
 
-    def _failed(self, error: OSError) -> BenchError:
+    def _failed(self, error: OSError) -> RecordingError:
         self._open = False
         if self._file is not None:
             self._file.close()
-        return BenchError(f"cannot write {self._mcap}: {error.strerror}")
+        return RecordingError(f"cannot write {self._mcap}: {error.strerror}")
 
     def _channel(self, topic: str, type_name: str) -> int:
         known = self._channels.get(topic)
@@ -149,7 +153,7 @@ class BagWriter:
 
         Log times are unique and increasing (equal ones replay in undefined order): the stamp, or
         just behind the message before, when that is later. The publish time is the stamp itself.
-        BenchError when the disk is full or the bytes are not of that type.
+        RecordingError when the disk is full, BenchError when the bytes are not of that type.
         """
         try:
             if topic == STATE_TOPIC:
@@ -303,6 +307,11 @@ class BagSink:
         self._write("/episode/verdict", data, round(verdict.sim_s * 1e9))
 
     @property
+    def begun(self) -> bool:
+        """Whether the episode got as far as a scene."""
+        return self._scene is not None
+
+    @property
     def state_hash(self) -> str:
         """Hash of the state track so far."""
         return self.writer.state_hash
@@ -314,6 +323,7 @@ class HashSink:
     def __init__(self) -> None:
         """Start with no state."""
         self._hash = cdr.StateHash()
+        self.begun = False
 
     @property
     def state_hash(self) -> str:
@@ -321,7 +331,8 @@ class HashSink:
         return self._hash.hexdigest()
 
     def scene(self, scene: Scene) -> None:
-        """Nothing is kept."""
+        """The episode was set up."""
+        self.begun = True
 
     def state(self, state: WorldState) -> None:
         """Take one state into the hash."""

@@ -1,0 +1,253 @@
+"""The command `bench_tasks`: list, run, score, report, doctor."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import bench_tasks
+from bench_tasks.errors import BenchError, UsageError
+
+__all__ = ["main"]
+
+_EPILOG = """\
+examples:
+  bench_tasks list                                   what there is to evaluate
+  bench_tasks run --tasks lift_pot                   one episode, recorded and scored
+  bench_tasks run --tasks all --episodes 20 --out results/night
+  bench_tasks score results/night                    judge the recordings again
+  bench_tasks report results/night                   one HTML page with everything
+  bench_tasks doctor                                 is this machine ready?
+
+exit status:
+  0  done; a failed task is a result, not an error
+  1  done, but some episode has no verdict, or live and offline verdict differ
+     (doctor: something that is needed does not work)
+  2  could not be done: wrong argument, unreadable or unwritable path, full disk
+  130  interrupted; finished episodes are kept
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Prints a mistake as one line."""
+
+    def error(self, message: str) -> None:  # type: ignore[override]
+        raise UsageError(f"{message} (see {self.prog} --help)")
+
+
+def _number(minimum: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"not a whole number: {text!r}") from None
+        if value < minimum:
+            raise argparse.ArgumentTypeError(f"must be at least {minimum}, got {value}")
+        return value
+
+    return parse
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="bench_tasks",
+        description="Evaluate planners and action policies on bimanual robot tasks, "
+        "record every episode, and score the recordings.",
+        epilog=_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    parser.add_argument("--version", action="version", version=bench_tasks.__version__)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    def command(name: str, text: str) -> argparse.ArgumentParser:
+        sub = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+        sub.add_argument("--json", action="store_true", help="print JSON on standard output")
+        return sub
+
+    command("list", "list the tasks and probes")
+
+    sub = command("run", "run episodes in this process (no ROS needed), record and score them")
+    sub.add_argument("--tasks", type=_names, metavar="A,B", help="tasks to run, or all")
+    sub.add_argument("--planner", help="who decides what to do (default: expert)")
+    sub.add_argument("--policy", help="who moves the arms (default: skills)")
+    sub.add_argument(
+        "--episodes", type=_number(1), metavar="N", help="episodes of each task (default: 1)"
+    )
+    sub.add_argument(
+        "--seed", type=_number(0), metavar="S",
+        help="seed of each task's first episode, counting up from there (default: 0)",
+    )  # fmt: skip
+    sub.add_argument(
+        "--out", metavar="DIR", help="where to record (default: results/<time>, a new folder)"
+    )
+    sub.add_argument(
+        "--cameras", type=_names, metavar="A,B",
+        help="cameras pictured at key moments (default: head; '' for none)",
+    )  # fmt: skip
+    sub.add_argument(
+        "--latency", metavar="L",
+        help="what thinking costs in simulated time: free (default), measured, or seconds a plan",
+    )  # fmt: skip
+    sub.add_argument(
+        "--no-record", dest="record", action="store_false", default=None,
+        help="keep no recording, only print the results",
+    )  # fmt: skip
+    sub.add_argument(
+        "--config", type=Path, metavar="FILE.yaml",
+        help="read the options from a file (format_version: 1); the command line overrides it",
+    )  # fmt: skip
+
+    sub = command("score", "judge recordings again and write a new result file beside the old")
+    sub.add_argument("dir", type=Path, metavar="DIR", help="a run's folder, or one recording")
+    sub.add_argument(
+        "--no-save", action="store_true", help="print the results without writing a file"
+    )
+
+    sub = command("report", "write one self-contained HTML page about a run")
+    sub.add_argument("dir", type=Path, metavar="DIR", help="a run's folder")
+    sub.add_argument(
+        "--out", type=Path, metavar="FILE", help="the page (default: DIR/report.html)"
+    )
+
+    command("doctor", "check what works on this machine, and say what to do about the rest")
+    return parser
+
+
+def _list(args: argparse.Namespace) -> int:
+    from bench_tasks import tasks
+
+    found = [
+        {"name": t.name, "tier": t.tier, "mode": t.mode, "kind": t.kind, "summary": t.summary}
+        for t in (tasks.get(name) for name in tasks.names())
+    ]
+    if args.json:
+        print(json.dumps(found, indent=1))
+        return 0
+    rows = [("name", "tier", "mode", "kind", "summary")]
+    rows += [tuple(str(v if v is not None else "-") for v in item.values()) for item in found]
+    _table(rows)
+    return 0
+
+
+def _table(rows: list[tuple[str, ...]]) -> None:
+    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
+    for row in rows:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        print("  ".join(cells).rstrip())
+
+
+def _run(args: argparse.Namespace) -> int:
+    from bench_tasks import runner, tasks
+    from bench_tasks.config import RunConfig, read_config
+
+    options: dict[str, Any] = read_config(args.config) if args.config else {}
+    for key in ("tasks", "planner", "policy", "episodes", "seed", "out", "cameras", "latency",
+                "record"):  # fmt: skip
+        value = getattr(args, key)
+        if value is not None:
+            options[key] = value
+    if "tasks" not in options:
+        raise UsageError(f"--tasks is missing: choose from all, {', '.join(tasks.names())}")
+    if options["tasks"] == ("all",):
+        options["tasks"] = tuple(tasks.names())
+    result = runner.run(RunConfig(**options))
+    summary = {"out": str(result.out or ""), "scores": str(result.scores or "")}
+    _results(args, result.episodes, summary)
+    if not args.json and result.out is not None:
+        print(f"recorded in {result.out}; for a page: bench_tasks report {result.out}")
+    return 0 if result.evaluated else 1
+
+
+def _results(args: argparse.Namespace, episodes: list[Any], more: dict[str, str]) -> None:
+    if args.json:
+        print(json.dumps({"episodes": [e.to_dict() for e in episodes], **more}, indent=1))
+        return
+    from bench_tasks.summary import by_task
+
+    rows = [("task", "success", "95 % interval", "progress", "unscored", "causes of failure")]
+    for group in by_task(episodes):
+        low, high = group.interval
+        causes = ", ".join(f"{cause} ({n})" for cause, n in group.causes.items())
+        rows.append((
+            group.name, f"{group.successes}/{group.count}", f"{low:.0%} to {high:.0%}",
+            f"{group.progress:.2f}", str(group.unscored), causes or "-",
+        ))  # fmt: skip
+    _table(rows)
+    differ = sum(e.agrees is False for e in episodes)
+    compared = sum(e.agrees is not None for e in episodes)
+    print(f"live and offline verdict agree in {compared - differ} of {compared} episodes")
+
+
+def _score(args: argparse.Namespace) -> int:
+    from bench_tasks import scoring
+    from bench_tasks.progress import Progress
+
+    meter: list[Progress] = []
+
+    def progress(done: int, total: int, score: scoring.EpisodeScore) -> None:
+        if not meter:
+            meter.append(Progress(total))
+        verdict = "success" if score.success else f"failure ({score.cause})"
+        meter[0].done(f"{score.task} seed {score.seed}: {verdict}")
+
+    scores = scoring.score_folder(args.dir, progress)
+    saved = None if args.no_save else scoring.save_scores(args.dir, scores)
+    _results(args, scores, {"scores": str(saved or "")})
+    if saved and not args.json:
+        print(f"written to {saved}")
+    return 0 if all(s.scored and s.agrees is not False for s in scores) else 1
+
+
+def _report(args: argparse.Namespace) -> int:
+    from bench_tasks.report import write_report
+
+    page = write_report(args.dir, args.out)
+    print(json.dumps({"report": str(page)}) if args.json else f"written to {page}")
+    return 0
+
+
+def _doctor(args: argparse.Namespace) -> int:
+    from bench_tasks.doctor import examine
+
+    findings = examine()
+    if args.json:
+        print(json.dumps({"checks": [f.to_dict() for f in findings]}, indent=1))
+    else:
+        for finding in findings:
+            mark = "ok  " if finding.ok else "FAIL" if finding.needed else "note"
+            print(f"{mark}  {finding.name}: {finding.found}")
+            if not finding.ok:
+                print(f"      {finding.remedy}")
+    return 0 if all(f.ok for f in findings if f.needed) else 1
+
+
+_COMMANDS = {
+    "list": _list, "run": _run, "score": _score, "report": _report, "doctor": _doctor,
+}  # fmt: skip
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command line and return the exit status."""
+    try:
+        args = _parser().parse_args(argv)
+        return _COMMANDS[args.command](args)
+    except BenchError as error:
+        print(f"bench_tasks: {' '.join(str(error).split())}", file=sys.stderr)
+        return getattr(error, "exit_status", 2)
+    except KeyboardInterrupt:
+        print("bench_tasks: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader went away: nobody is left to tell
+        return 141
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,114 @@
+"""What a run is asked to do, from the command line or a YAML file, checked before it starts."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from bench_tasks import tasks
+from bench_tasks.errors import UsageError, unknown
+from bench_tasks.manifest import FORMAT_VERSION
+
+__all__ = ["RunConfig", "read_config"]
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """One run: `episodes` of each task, with seeds `seed`, `seed` + 1, ...
+
+    `cameras` are pictured at key moments of each episode. `latency` is what a planner's thinking
+    costs in simulated time: "free", "measured", or seconds per plan. Without `record` no bag is
+    written, only the live result is kept.
+    """
+
+    tasks: tuple[str, ...]
+    planner: str = "expert"
+    policy: str = "skills"
+    episodes: int = 1
+    seed: int = 0
+    out: str = ""
+    cameras: tuple[str, ...] = ("head",)
+    latency: str = "free"
+    record: bool = True
+
+    def checked(self) -> RunConfig:
+        """Return self; UsageError names the first wrong value and what is valid."""
+        if not self.tasks:
+            raise UsageError(f"no task given: choose from {', '.join(tasks.names())}")
+        for name in self.tasks:
+            tasks.get(name)
+        if len(set(self.tasks)) != len(self.tasks):
+            raise UsageError(f"a task is named twice: {', '.join(self.tasks)}")
+        if self.episodes < 1:
+            raise UsageError(f"episodes must be at least 1, got {self.episodes}")
+        if self.seed < 0:
+            raise UsageError(f"seed must not be negative, got {self.seed}")
+        if self.latency not in ("free", "measured"):
+            try:
+                seconds = float(self.latency)
+            except ValueError:
+                seconds = -1.0
+            if not 0.0 <= seconds < 3600.0:
+                raise UsageError(
+                    f"latency must be free, measured or a number of seconds, got {self.latency!r}"
+                )
+        return self
+
+    @property
+    def seeds(self) -> range:
+        """The seeds of each task."""
+        return range(self.seed, self.seed + self.episodes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for the manifest."""
+        return dataclasses.asdict(self)
+
+
+def _typed(name: str, value: Any) -> Any:
+    """A value of the file as the type that the field has; UsageError when it is of another."""
+    if name in ("tasks", "cameras"):
+        if name == "tasks" and value == "all":
+            return tuple(tasks.names())
+        if isinstance(value, str):
+            value = [word.strip() for word in value.split(",") if word.strip()]
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise UsageError(f"{name} must be a list of names, got {value!r}")
+        return tuple(value)
+    if name == "latency":
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            raise UsageError(f"latency must be free, measured or seconds, got {value!r}")
+        return str(value)
+    kind = {"episodes": int, "seed": int, "record": bool}.get(name, str)
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise UsageError(f"{name} must be of type {kind.__name__}, got {value!r}")
+    return value
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """Fields of `RunConfig` from a YAML file with `format_version: 1`.
+
+    UsageError when it cannot be read, is malformed, or has an unknown key or a wrong type.
+    """
+    try:
+        raw = yaml.safe_load(path.read_text())
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(raw, dict):
+        raise UsageError(f"{path} must hold a mapping, not a {type(raw).__name__}")
+    version = raw.pop("format_version", None)
+    if version != FORMAT_VERSION:
+        raise UsageError(f"{path}: format_version must be {FORMAT_VERSION}, got {version!r}")
+    known = [field.name for field in dataclasses.fields(RunConfig)]
+    try:
+        for key in raw:
+            if key not in known:
+                raise unknown("key", key, known)
+        return {key: _typed(key, value) for key, value in raw.items()}
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from None

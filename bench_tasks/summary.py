@@ -1,0 +1,129 @@
+"""Episodes' results taken together: by task, by tier, all of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bench_tasks.scoring import EpisodeScore
+from bench_tasks.stats import wilson
+
+__all__ = ["Group", "by_task", "by_tier", "category", "together"]
+
+
+def category(cause: str) -> str:
+    """The stable part of a cause, before its particulars."""
+    return cause.partition(": ")[0]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Some episodes. An unscored one counts as a failure, and is counted apart as well.
+
+    `progress` is the mean; `stages` the share of scored episodes that reached each stage;
+    `chance` and `accuracy` are the means over the questions asked, None where none was.
+    """
+
+    name: str
+    episodes: tuple[EpisodeScore, ...]
+
+    @property
+    def count(self) -> int:
+        """Number of episodes."""
+        return len(self.episodes)
+
+    @property
+    def successes(self) -> int:
+        """Number of successful episodes."""
+        return sum(e.success for e in self.episodes)
+
+    @property
+    def unscored(self) -> int:
+        """Number of episodes without a verdict."""
+        return sum(not e.scored for e in self.episodes)
+
+    @property
+    def share(self) -> float:
+        """Share of successes, 0 without an episode."""
+        return self.successes / self.count if self.episodes else 0.0
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """95 % Wilson interval of the success rate."""
+        return wilson(self.successes, self.count)
+
+    @property
+    def progress(self) -> float:
+        """Mean progress."""
+        return _mean([e.progress for e in self.episodes]) or 0.0
+
+    @property
+    def causes(self) -> dict[str, int]:
+        """Failures by category, the most frequent first."""
+        found = Counter(category(e.cause) for e in self.episodes if not e.success)
+        return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+
+    @property
+    def stages(self) -> dict[str, float]:
+        """Share of scored episodes in which each stage was reached, in the task's order."""
+        scored = [e for e in self.episodes if e.scored]
+        names = list(dict.fromkeys(name for e in scored for name in e.stages))
+        return {n: _mean([float(e.stages.get(n, False)) for e in scored]) or 0.0 for n in names}
+
+    def _questions(self, key: str) -> float | None:
+        asked: list[dict[str, Any]] = [
+            q for e in self.episodes for q in e.details.get("questions", {}).values()
+        ]
+        return _mean([float(q[key]) for q in asked])
+
+    @property
+    def chance(self) -> float | None:
+        """Expected accuracy of a guesser, over the questions asked."""
+        return self._questions("chance")
+
+    @property
+    def accuracy(self) -> float | None:
+        """Share of right answers, over the questions asked."""
+        return self._questions("accuracy")
+
+    @property
+    def sim_s(self) -> float:
+        """Simulated time, s."""
+        return sum(e.sim_s for e in self.episodes)
+
+    @property
+    def wall_s(self) -> float:
+        """Wall time of the episodes that recorded it, s."""
+        return sum(e.wall_s or 0.0 for e in self.episodes)
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None
+
+
+def _grouped(
+    episodes: Sequence[EpisodeScore], name: Callable[[EpisodeScore], str]
+) -> list[Group]:
+    found: dict[str, list[EpisodeScore]] = {}
+    for episode in episodes:
+        found.setdefault(name(episode), []).append(episode)
+    return [Group(key, tuple(members)) for key, members in found.items()]
+
+
+def by_task(episodes: Sequence[EpisodeScore]) -> list[Group]:
+    """One group per task, by tier and name; probes and unknown tasks last."""
+    ordered = sorted(episodes, key=lambda e: (e.tier or 9, e.task, e.seed or 0))
+    return _grouped(ordered, lambda e: e.task or "unknown task")
+
+
+def by_tier(episodes: Sequence[EpisodeScore]) -> list[Group]:
+    """One group per tier, then the probes."""
+    ordered = sorted(episodes, key=lambda e: e.tier or 9)
+    return _grouped(ordered, lambda e: f"tier {e.tier}" if e.tier else e.kind or "unknown")
+
+
+def together(episodes: Sequence[EpisodeScore]) -> Group:
+    """All episodes as one group."""
+    return Group("all", tuple(episodes))
