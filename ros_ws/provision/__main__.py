@@ -1,0 +1,108 @@
+"""Set up everything a bare clone lacks; run by the Makefile: python ros_ws/provision run|test.
+
+Standard library only, since it runs before anything is installed.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from progress import Failed, Steps, digest, say  # noqa: E402
+from ros import Ros, choose  # noqa: E402
+from system import check_tools, rendering  # noqa: E402
+from workspace import build_interfaces, build_package, install_small_ros2  # noqa: E402
+
+ROOT = Path(__file__).resolve().parents[2]
+VENV = ROOT / ".venv"
+
+
+def environment(steps: Steps, ros: Ros) -> str:
+    """Make the virtual environment; return the key that all else depends on."""
+    key = digest([], sys.version, sys.executable, str(ROOT), ros.distro)
+    if not (VENV / "bin/python").exists():
+        (steps.folder / "environment").unlink(missing_ok=True)
+
+    def action() -> None:
+        shutil.rmtree(VENV, ignore_errors=True)
+        steps.run(
+            "environment", [sys.executable, "-m", "venv", *ros.venv_options, str(VENV)],
+            "Run: sudo apt-get install -y python3-venv python3-dev",
+        )
+
+    version = ".".join(map(str, sys.version_info[:3]))
+    where = f"ROS 2 {ros.distro}" if ros.real else "ROS 2 from wheels"
+    steps.step("environment", key, f"virtual environment: Python {version}, {where}", action)
+    return key
+
+
+def requirements(steps: Steps, ros: Ros, key: str) -> str:
+    """Install the pinned packages and make the wheels' CMake files usable; return a new key."""
+    files = [ROOT / f"requirements/{name}.txt" for name in ros.requirement_files]
+    prepare = ROOT / "ros_ws/from_wheels/prepare.py"
+    new = digest([*files, prepare], key)
+
+    def action() -> None:
+        python = str(VENV / "bin/python")
+        pip = [python, "-m", "pip", "install", "--no-deps", "--disable-pip-version-check"]
+        steps.run(
+            "packages", [*pip, *(word for file in files for word in ("-r", str(file)))],
+            "Check the network and the package index, then run make again.",
+        )
+        if not ros.real:
+            steps.run("prepare", [python, str(prepare)], "Then run make again.")
+
+    steps.step("packages", new, "Python packages (about 1 min)", action)
+    return new
+
+
+def policies_extra(steps: Steps, key: str) -> None:
+    """Install what learned policies need."""
+    file = ROOT / "requirements/policies.txt"
+
+    def action() -> None:
+        pip = [str(VENV / "bin/python"), "-m", "pip", "install", "--disable-pip-version-check"]
+        steps.run(
+            "policies", [*pip, "-r", str(file), "-c", str(ROOT / "requirements/base.txt")],
+            "Check the network and the package index, then run make again.",
+        )
+
+    steps.step("policies", digest([file], key), "packages for learned policies", action)
+
+
+def main(arguments: list[str]) -> int:
+    """Do the set-up for running or for testing."""
+    if arguments not in (["run"], ["test"]):
+        sys.stderr.write("usage: python ros_ws/provision run|test\n")
+        return 2
+    steps = Steps(ROOT / ".stamps")
+    try:
+        ros, warning = choose(os.environ, sys.executable)
+        if warning:
+            say(warning)
+        check_tools()
+        key = environment(steps, ros)
+        steps.step("rendering", key, "Debian packages for rendering", lambda: rendering(steps))
+        key = requirements(steps, ros, key)
+        build_interfaces(ROOT, ros, steps, key)
+        if not ros.real:
+            install_small_ros2(ROOT)
+        build_package(ROOT, ros, steps, key)
+        if arguments == ["test"]:
+            policies_extra(steps, key)
+    except Failed as failure:
+        sys.stderr.write(f"set-up failed: {failure}\n")
+        return 1
+    except KeyboardInterrupt:
+        sys.stderr.write("set-up interrupted; run make again to go on\n")
+        return 130
+    steps.finish()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

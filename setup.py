@@ -1,0 +1,46 @@
+"""The root is a ROS 2 package (ament_python) and a pip package at once."""
+
+import glob
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+NAME = "bench_tasks"
+# colcon runs a link to this file from its build folder.
+POLICIES = Path(__file__).resolve().parent / "requirements/policies.txt"
+
+setup(
+    name=NAME,
+    version="0.1.0",
+    description="Evaluation of planners and action policies on bimanual manipulation over ROS 2",
+    license="Apache-2.0",
+    python_requires=">=3.10,<3.14",
+    packages=find_packages(
+        include=[f"{top}{sub}" for top in (NAME, "sim", "policies", "hardware") for sub in ("", ".*")]
+    ),
+    include_package_data=True,
+    package_data={"": ["*.json", "*.yaml", "*.xml", "*.html", "*.css", "*.js"]},
+    data_files=[
+        ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
+        (f"share/{NAME}", ["package.xml"]),
+        (f"share/{NAME}/launch", sorted(glob.glob("launch/*.launch.py"))),
+    ],
+    zip_safe=False,
+    extras_require={
+        "policies": [
+            line.strip()
+            for line in POLICIES.read_text(encoding="utf-8").splitlines()
+            if line.strip() and not line.startswith("#")
+        ],
+    },
+    entry_points={
+        "console_scripts": [
+            "bench_tasks = bench_tasks.cli:main",
+            "world_node = sim.world_node:main",
+            "planner_node = policies.planner_node:main",
+            "policy_node = policies.policy_node:main",
+            "task_node = bench_tasks.task_node:main",
+            "recorder_node = bench_tasks.recorder_node:main",
+        ],
+    },
+)
