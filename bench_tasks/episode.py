@@ -167,7 +167,8 @@ class _Run:
         except UsageError:
             raise
         except BenchError as error:
-            self.event("planner_error", error=str(error))
+            transcript = getattr(error, "transcript", {})
+            self.event("planner_error", error=str(error), transcript=transcript)
             raise _End(f"planner error: {error}") from error
 
     def _ask(self, step: Ask) -> None:
@@ -180,10 +181,13 @@ class _Run:
             answer = self._planner(lambda: self.planner.ask(question, self.observe(self.planner)))
         except UsageError as error:
             raise _End(f"malformed answer: {error}") from error
-        self.event(
-            "answer", name=question.name, values=answer.values, raw=answer.raw,
-            latency_ns=answer.latency_ns,
-        )
+        given = {
+            "raw": answer.raw, "latency_ns": answer.latency_ns, "transcript": answer.transcript,
+        }  # fmt: skip
+        if answer.error:
+            self.event("answer_refused", name=question.name, refused=answer.error, **given)
+            raise _End(f"malformed answer: {answer.error}")
+        self.event("answer", name=question.name, values=answer.values, **given)
         self.charge(answer.latency_ns)
 
     def charge(self, latency_ns: int) -> None:
@@ -217,6 +221,8 @@ class _Run:
             if chunk.detail.get("status") != "idle":
                 self.event("plan_result", **chunk.detail)
             if turn >= self.task.max_plans:
+                if refusal:
+                    raise _End(f"malformed plan: {refusal['reason']}")
                 raise _End(f"plan limit: {self.task.max_plans} plans")
             answer = self._replan(turn, refusal or chunk.detail)
             if answer is None:
@@ -248,6 +254,7 @@ class _Run:
             raise _End(f"policy error: {error}") from error
         self.event(
             "plan", turn=turn, raw=plan.raw, latency_ns=plan.latency_ns, refused=refused,
+            transcript=plan.transcript,
             steps=[[asdict(call) for call in step] for step in plan.steps],
         )
         self.keyframe()

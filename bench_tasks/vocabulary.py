@@ -266,12 +266,16 @@ def numbers(what: str, value: Any, sizes: tuple[int, ...]) -> np.ndarray:
 class Plan:
     """Steps one after the other; the one or two calls of a step run at the same time.
 
-    An empty plan says that the planner holds the task to be finished.
+    An empty plan says that the planner holds the task to be finished, unless `error` says why its
+    `raw` answer could not be read: such a plan is refused. `transcript` is what the bag keeps of
+    the call (prompt, picture hashes, tokens, attempts, repairs), JSON-serialisable.
     """
 
     steps: tuple[tuple[SkillCall, ...], ...]
     raw: str = ""
     latency_ns: int = 0
+    transcript: dict[str, Any] = field(default_factory=dict)
+    error: str = ""
 
     def to_json(self) -> str:
         """JSON text from which `from_json` restores an equal plan."""
@@ -286,12 +290,18 @@ class Plan:
                 tuple(SkillCall(c["skill"], c["arm"], dict(c.get("args", {}))) for c in step)
                 for step in raw["steps"]
             )
-            return cls(steps, raw.get("raw", ""), int(raw.get("latency_ns", 0))).checked()
+            plan = cls(
+                steps, raw.get("raw", ""), int(raw.get("latency_ns", 0)),
+                dict(raw.get("transcript", {})), str(raw.get("error", "")),
+            )
+            return plan if plan.error else plan.checked()
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise UsageError(f"malformed plan: {error!r}") from None
 
     def checked(self) -> Plan:
-        """Return self; UsageError when a call is wrong or a step uses one arm twice."""
+        """Return self; UsageError on `error`, a wrong call, or a step that uses one arm twice."""
+        if self.error:
+            raise UsageError(self.error)
         for step in self.steps:
             for call in step:
                 call.checked()
@@ -322,11 +332,33 @@ class Question:
 
 @dataclass(frozen=True)
 class Answer:
-    """The planner's answer: item -> choice. An item that is missing was not answered."""
+    """The planner's answer: item -> choice. An item that is missing was not answered.
+
+    `error` says why the `raw` answer could not be read; `transcript` as in `Plan`.
+    """
 
     values: dict[str, str]
     raw: str = ""
     latency_ns: int = 0
+    transcript: dict[str, Any] = field(default_factory=dict)
+    error: str = ""
+
+    def to_json(self) -> str:
+        """JSON text from which `from_json` restores an equal answer."""
+        return json.dumps(asdict(self), sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> Answer:
+        """Inverse of `to_json`; UsageError on a malformed answer."""
+        try:
+            raw = json.loads(text)
+            values = {str(item): str(choice) for item, choice in raw["values"].items()}
+            return cls(
+                values, raw.get("raw", ""), int(raw.get("latency_ns", 0)),
+                dict(raw.get("transcript", {})), str(raw.get("error", "")),
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise UsageError(f"malformed answer: {error!r}") from None
 
 
 @dataclass(frozen=True)
