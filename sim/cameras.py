@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import math
+import weakref
 from dataclasses import dataclass
 
 import cv2
@@ -10,8 +12,8 @@ import mujoco
 import numpy as np
 
 from bench_tasks.errors import unknown
-from bench_tasks.vocabulary import CameraFrame
 from bench_tasks.view import compose
+from bench_tasks.vocabulary import CameraFrame
 from sim.scene import CAMERAS, Cell
 
 __all__ = ["CameraInfo", "Cameras", "camera_info"]
@@ -56,6 +58,8 @@ class Cameras:
         self.width, self.height = width, height
         self._cell = cell
         self._renderer = mujoco.Renderer(cell.model, height, width)
+        # Registered after mujoco's own exit hook and so run before it, which ends EGL.
+        atexit.register(_close, weakref.ref(self._renderer))
         self._option = mujoco.MjvOption()
         # Group 3 holds the arms' collision meshes, group 2 their visual ones.
         self._option.geomgroup[2], self._option.geomgroup[3] = cell.pretty, not cell.pretty
@@ -113,3 +117,8 @@ class Cameras:
     def close(self) -> None:
         """Free the renderer."""
         self._renderer.close()
+
+
+def _close(renderer: weakref.ref) -> None:
+    if renderer() is not None:
+        renderer().close()

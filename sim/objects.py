@@ -56,15 +56,18 @@ class _Shape:
         size = [radius, half_height, 0.0]
         self._geom(mujoco.mjtGeom.mjGEOM_CYLINDER, position, size, DENSITY_KG_M3, list(quat))
 
-    def ring(self, radius: float, wall: float, z_low: float, z_high: float, sides: int = 12) -> None:
-        """A wall standing on a circle of inner radius `radius`, from flat panels."""
+    def ring(
+        self, radius: float, wall: float, z_low: float, z_high: float, sides: int = 12,
+        x: float = 0.0,
+    ) -> None:
+        """A wall standing on a circle of inner radius `radius` about (x, 0), from flat panels."""
         # Only the bottom plate rests on the table: twelve edges there would be 30 contacts.
         z_low += 0.001
         middle = radius + wall / 2
         half_width = (radius + wall) * math.tan(math.pi / sides)
         for k in range(sides):
             angle = 2 * math.pi * k / sides
-            position = [middle * math.cos(angle), middle * math.sin(angle), (z_low + z_high) / 2]
+            position = [x + middle * math.cos(angle), middle * math.sin(angle), (z_low + z_high) / 2]
             self.box(position, [wall / 2, half_width, (z_high - z_low) / 2], yaw=angle)
 
     def _geom(self, kind, position, size, density: float, quat) -> None:
@@ -125,13 +128,15 @@ def _bottle(shape: _Shape, radius: float = 0.03, height: float = 0.18):
 
 def _mug(shape: _Shape, radius: float = 0.035, height: float = 0.09):
     wall = 0.005
-    shape.cylinder([0, 0, -height / 2 + wall / 2], radius, wall / 2)
-    shape.ring(radius - wall, wall, -height / 2, height / 2)
+    # The handle sticks out 35 mm along x, so the cup stands half of that off the centre.
+    cup = -0.0175
+    shape.cylinder([cup, 0, -height / 2 + wall / 2], radius, wall / 2)
+    shape.ring(radius - wall, wall, -height / 2, height / 2, x=cup)
     for z in (-0.022, 0.022):
-        shape.box([radius + 0.014, 0, z], [0.014, 0.005, 0.005])
-    shape.box([radius + 0.03, 0, 0], [0.005, 0.005, 0.027])
-    half = (radius + 0.035, radius, height / 2)
-    grasp = Grasp("handle", (radius + 0.03, 0.0, 0.01, *_DOWN), 0.01)
+        shape.box([cup + radius + 0.014, 0, z], [0.014, 0.005, 0.005])
+    shape.box([cup + radius + 0.03, 0, 0], [0.005, 0.005, 0.027])
+    half = (radius + 0.0175, radius, height / 2)
+    grasp = Grasp("handle", (cup + radius + 0.03, 0.0, 0.01, *_DOWN), 0.01)
     return half, (grasp,)
 
 
@@ -145,9 +150,11 @@ def _bowl(shape: _Shape, radius: float = 0.06, height: float = 0.05):
 
 
 def _plate(shape: _Shape, radius: float = 0.09, height: float = 0.02):
-    shape.cylinder([0, 0, -height / 2 + 0.003], radius * 0.9, 0.003)
-    shape.ring(radius * 0.9, 0.006, -height / 2, height / 2, sides=16)
-    return (radius, radius, height / 2), ()
+    wall = 0.006
+    shape.cylinder([0, 0, -height / 2 + 0.003], radius - wall, 0.003)
+    shape.ring(radius - wall, wall, -height / 2, height / 2, sides=16)
+    grasp = Grasp("rim", (0.0, radius - wall / 2, 0.002, *_DOWN), wall)
+    return (radius, radius, height / 2), (grasp,)
 
 
 def _pot(shape: _Shape, radius: float = 0.08, height: float = 0.10):
@@ -195,9 +202,9 @@ def _tray(shape: _Shape, length: float = 0.36, width: float = 0.22, height: floa
     return half, grasps
 
 
-def _basket(shape: _Shape, length: float = 0.2, width: float = 0.14, height: float = 0.08):
-    half, grasps = _tray(shape, length, width, height)
-    return half, grasps
+def _basket(shape: _Shape, length: float = 0.26, width: float = 0.14, height: float = 0.08):
+    """A deep, short tray; two hands need 23 cm of it to stand beside each other."""
+    return _tray(shape, length, width, height)
 
 
 def _cover(shape: _Shape, inside: float = 0.064, height: float = 0.06):

@@ -54,14 +54,20 @@ def _add_arm(spec: mujoco.MjSpec, arm: str, pretty: bool) -> None:
         visual = geom.classname.name == "visual"
         if visual and not pretty:
             robot.delete(geom)
-        elif not visual:
+        elif visual:
+            # Else the mass of the fixed links would depend on what is drawn.
+            geom.mass = geom.density = 0.0
+        else:
             # Shown instead of the visual meshes: six times cheaper to draw.
             is_finger = geom.parent.name.endswith("finger")
             geom.rgba = [0.25, 0.26, 0.28, 1.0] if is_finger else [0.90, 0.91, 0.92, 1.0]
             if is_finger:
                 geom.friction = [1.2, 0.02, 0.001]
                 geom.condim = 4
+                # Stiff, and decided by the finger alone: at MuJoCo's default, which mixing with the
+                # object's would bring back, a round thing sinks 3 mm into each pad.
                 geom.solimp = [0.95, 0.99, 0.001, 0.5, 2]
+                geom.solref, geom.priority = [0.006, 1.0], 1
     for body in robot.bodies:
         # Franka's controllers compensate gravity; without this the position servo would sag.
         body.gravcomp = 1.0
@@ -76,7 +82,7 @@ def _add_arm(spec: mujoco.MjSpec, arm: str, pretty: bool) -> None:
     hand = robot.body("hand")
     hand.add_site(name="tcp", pos=[0, 0, TCP_OFFSET_M], size=[0.004, 0.004, 0.004], group=4)
     # Beside the fingers, looking past them, image up away from the hand.
-    _add_camera(hand, "wrist", [0.07, 0.0, 0.02], [0, 1, 0, 0.96, 0, 0.28], 75.0)
+    _add_camera(hand, "wrist", [0.08, 0.0, 0.03], [0, 1, 0, 0.94, 0, 0.342], 75.0)
     frame = spec.worldbody.add_frame(pos=list(base_position(arm)))
     spec.attach(robot, prefix=f"{arm}_", frame=frame)
 
@@ -93,9 +99,12 @@ def build_cell(objects: tuple[ObjectSpec, ...], pretty: bool = False) -> Cell:
     # MuJoCo 4.0.0 has a wrong sparse Hessian; the dense one is right everywhere and as fast here.
     option.jacobian = mujoco.mjtJacobian.mjJAC_DENSE
     spec.visual.quality.offsamples = 4 if pretty else 0
-    spec.visual.quality.shadowsize = 2048
+    spec.visual.quality.shadowsize = 4096
     spec.visual.global_.offwidth, spec.visual.global_.offheight = 1280, 960
-    spec.visual.map.znear = 0.01
+    # In units of the extent, which is fixed here so that no object changes what is drawn.
+    spec.stat.extent, spec.stat.center = 1.0, [0.35, 0.0, 0.2]
+    spec.visual.map.znear, spec.visual.map.zfar = 0.01, 20.0
+    spec.visual.map.shadowclip = 1.0
     spec.add_texture(
         name="sky", type=mujoco.mjtTexture.mjTEXTURE_SKYBOX, width=64, height=64,
         builtin=mujoco.mjtBuiltin.mjBUILTIN_GRADIENT, rgb1=[0.78, 0.82, 0.86],
@@ -123,9 +132,9 @@ def build_cell(objects: tuple[ObjectSpec, ...], pretty: bool = False) -> Cell:
             type=mujoco.mjtGeom.mjGEOM_BOX, pos=[*base_position(arm)[:2], -0.375],
             size=[0.1, 0.1, 0.355], rgba=[0.2, 0.2, 0.22, 1.0], contype=0, conaffinity=0,
         )
-    head, third = [-0.05, 0.0, 0.85], [1.45, -0.55, 0.75]
+    head, third = [-0.05, 0.0, 0.85], [1.55, -0.75, 0.95]
     _add_camera(world, "head", head, _camera_axes(head, [0.48, 0.0, 0.0]), 62.0)
-    _add_camera(world, "third", third, _camera_axes(third, [0.35, 0.0, 0.1]), 55.0)
+    _add_camera(world, "third", third, _camera_axes(third, [0.28, 0.0, 0.24]), 50.0)
     for arm in ARMS:
         _add_arm(spec, arm, pretty)
     infos = tuple(build(spec, item) for item in objects)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bench_tasks import tasks
-from bench_tasks.errors import BenchError, UsageError
+from bench_tasks.errors import BenchError, UsageError, unknown
 from bench_tasks.kinematics import dual_arm
 from bench_tasks.robots import HOME_RAD, JOINT_NAMES
 from bench_tasks.tasks.base import Layout, Task
@@ -22,6 +22,7 @@ from bench_tasks.vocabulary import (
     CameraFrame,
     Scene,
     WorldState,
+    numbers,
 )
 from sim import gl
 
@@ -78,20 +79,21 @@ class SimWorld:
         if seed < 0:
             raise UsageError(f"seed must not be negative, got {seed}")
         chosen = tasks.get(task)
+        self.scene = None  # a layout that fails must not leave the last episode to be stepped
         self._load(chosen)
         layout = chosen.layout(np.random.default_rng([seed, zlib.crc32(task.encode())]))
         self._place(layout)
         self._settle(task, seed, layout)
-        self.scene = Scene(
+        scene = Scene(
             task=task, task_version=chosen.version, seed=seed, instruction=layout.instruction,
             objects=self._cell.objects, entities=self._cell.entities, joint_names=JOINT_NAMES,
             params=layout.params,
         )
         self._data.time, self._seq = 0.0, 0
         self._state = self._observe()
-        self._check_reach(layout)
-        self._start = self.save()
-        return self.scene, self._state
+        self._check_reach(scene, layout)
+        self.scene, self._start = scene, self.save()
+        return scene, self._state
 
     def restart(self) -> WorldState:
         """Back to state 0 of the present episode: time, state, controllers, sequence number."""
@@ -182,9 +184,8 @@ class SimWorld:
         if speed > 0.05:
             raise BenchError(f"{where}: objects are not at rest ({speed:.2f} m/s or rad/s)")
 
-    def _check_reach(self, layout: Layout) -> None:
-        assert self.scene is not None
-        scene, view, arms = self.scene, View(self.scene, self._state), dual_arm()
+    def _check_reach(self, scene: Scene, layout: Layout) -> None:
+        view, arms = View(scene, self._state), dual_arm()
         for name, candidates in layout.reach.items():
             grasps = scene.object(name).grasps
             if not any(
@@ -230,11 +231,14 @@ class SimWorld:
         return self._state
 
     def move_objects(self, poses: dict[str, np.ndarray]) -> None:
-        """Put objects at poses (7,), at rest. UsageError on an unknown object."""
+        """Put objects at poses (7,), at rest. UsageError on an unknown object or a wrong pose."""
+        self._need_task()
         names = [o.name for o in self._cell.objects]
-        for name, pose in poses.items():
+        for name in poses:
             if name not in names:
-                raise UsageError(f"unknown object {name!r}: choose from {', '.join(names)}")
+                raise unknown("object", name, names)
+        checked = {name: numbers(f"pose of {name}", pose, (7,)) for name, pose in poses.items()}
+        for name, pose in checked.items():
             row = names.index(name)
             if self._cell.objects[row].fixed:
                 body = self._bodies[row]
@@ -335,6 +339,7 @@ class SimWorld:
 
     def capture(self, cameras: tuple[str, ...]) -> tuple[CameraFrame, ...]:
         """Take one colour picture per named camera, now."""
+        self._need_episode()
         stamp = self._seq * CONTROL_PERIOD_NS
         return tuple(
             self.cameras.frame(self._data, camera, self._seq, stamp) for camera in cameras
