@@ -67,8 +67,8 @@ class _Shape:
         half_width = (radius + wall) * math.tan(math.pi / sides)
         for k in range(sides):
             angle = 2 * math.pi * k / sides
-            position = [x + middle * math.cos(angle), middle * math.sin(angle), (z_low + z_high) / 2]
-            self.box(position, [wall / 2, half_width, (z_high - z_low) / 2], yaw=angle)
+            at = [x + middle * math.cos(angle), middle * math.sin(angle), (z_low + z_high) / 2]
+            self.box(at, [wall / 2, half_width, (z_high - z_low) / 2], yaw=angle)
 
     def _geom(self, kind, position, size, density: float, quat) -> None:
         self.body.add_geom(

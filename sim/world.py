@@ -164,7 +164,7 @@ class SimWorld:
         self.move_objects(layout.poses)
 
     def _settle(self, task: str, seed: int, layout: Layout) -> None:
-        """Let things come to rest before the episode begins, and refuse a layout where they don't."""
+        """Let things come to rest before the episode begins; BenchError where they do not."""
         where = f"layout of {task} seed {seed}"
         model, data = self._model, self._data
         mujoco.mj_forward(model, data)
@@ -179,7 +179,8 @@ class SimWorld:
         for i, item in enumerate(self._cell.objects):
             shift = float(np.linalg.norm(poses[i, :3] - layout.poses[item.name][:3]))
             if shift > SETTLE_SHIFT_M:
-                raise BenchError(f"{where}: {item.name} moved {shift * 1e3:.0f} mm before the start")
+                moved = f"{item.name} moved {shift * 1e3:.0f} mm before the start"
+                raise BenchError(f"{where}: {moved}")
         speed = np.abs(data.qvel[self._v_object]).max() if len(self._free_rows) else 0.0
         if speed > 0.05:
             raise BenchError(f"{where}: objects are not at rest ({speed:.2f} m/s or rad/s)")
