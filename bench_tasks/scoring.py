@@ -204,15 +204,18 @@ def save_scores(folder: Path, scores: list[EpisodeScore]) -> Path:
         "format_version": FORMAT_VERSION, "created": utc_now(), "environment": environment(),
         "episodes": episodes,
     }  # fmt: skip
-    stamp = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%dT%H%M%S.%f")[:-3] + "Z"
-    path = folder / f"scores-{stamp}.json"
-    try:
-        with open(path, "x") as file:
-            json.dump(result, file, indent=1, sort_keys=True)
-            file.write("\n")
-    except OSError as error:
-        raise BenchError(f"cannot write {path}: {error.strerror}") from None
-    return path
+    text = json.dumps(result, indent=1) + "\n"  # unsorted: stages keep their order
+    while True:
+        now = datetime.datetime.now(datetime.timezone.utc)
+        path = folder / f"scores-{now:%Y%m%dT%H%M%S.%f}Z.json"
+        try:
+            with open(path, "x") as file:
+                file.write(text)
+            return path
+        except FileExistsError:
+            continue  # another one in the same microsecond: take the next
+        except OSError as error:
+            raise BenchError(f"cannot write {path}: {error.strerror}") from None
 
 
 def newest_scores(folder: Path) -> Path | None:

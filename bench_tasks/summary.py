@@ -112,16 +112,26 @@ def _grouped(
     return [Group(key, tuple(members)) for key, members in found.items()]
 
 
+def _agents(episodes: Sequence[EpisodeScore]) -> Callable[[EpisodeScore], str]:
+    """What to add to a group's name: the agents, where the episodes had several."""
+    several = len({(e.planner, e.policy) for e in episodes}) > 1
+    return lambda e: f" ({e.planner or '?'}, {e.policy or '?'})" if several else ""
+
+
 def by_task(episodes: Sequence[EpisodeScore]) -> list[Group]:
-    """One group per task, by tier and name; probes and unknown tasks last."""
-    ordered = sorted(episodes, key=lambda e: (e.tier or 9, e.task, e.seed or 0))
-    return _grouped(ordered, lambda e: e.task or "unknown task")
+    """One group per task (and agents, if several), by tier and name; probes last."""
+    agents = _agents(episodes)
+    ordered = sorted(episodes, key=lambda e: (e.tier or 9, e.task, agents(e), e.seed or 0))
+    return _grouped(ordered, lambda e: (e.task or "unknown task") + agents(e))
 
 
 def by_tier(episodes: Sequence[EpisodeScore]) -> list[Group]:
-    """One group per tier, then the probes."""
-    ordered = sorted(episodes, key=lambda e: e.tier or 9)
-    return _grouped(ordered, lambda e: f"tier {e.tier}" if e.tier else e.kind or "unknown")
+    """One group per tier (and agents, if several), then the probes."""
+    agents = _agents(episodes)
+    ordered = sorted(episodes, key=lambda e: (e.tier or 9, agents(e)))
+    return _grouped(
+        ordered, lambda e: (f"tier {e.tier}" if e.tier else e.kind or "unknown") + agents(e)
+    )
 
 
 def together(episodes: Sequence[EpisodeScore]) -> Group:

@@ -1,0 +1,152 @@
+"""Looks whether this machine can run the project; each finding that is bad says what to do.
+
+Everything that could crash or change this process (ROS, rendering) is tried in a subprocess.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import bench_tasks
+from bench_tasks.errors import BenchError
+
+__all__ = ["Finding", "examine"]
+
+ROOT = Path(bench_tasks.__file__).resolve().parents[1]
+MIN_PYTHON = (3, 10)
+MIN_FREE_GB = 2.0
+TIMEOUT_S = 60.0
+_INSTALL = "run `make venv`, or: pip install -r requirements.txt"
+_PACKAGES = {
+    "numpy": "numpy", "scipy": "scipy", "mujoco": "mujoco", "pin": "pinocchio",
+    "opencv-python-headless": "cv2", "PyYAML": "yaml", "mcap": "mcap", "zstandard": "zstandard",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One check. `needed`: without it nothing runs; otherwise only a part is missing."""
+
+    name: str
+    ok: bool
+    found: str
+    remedy: str = ""
+    needed: bool = True
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return asdict(self)
+
+
+def _try(code: str) -> tuple[bool, str]:
+    """Run Python code in a fresh interpreter: whether it worked, and its last line of output."""
+    path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, timeout=TIMEOUT_S,
+            env={**os.environ, "PYTHONPATH": path}, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return False, f"no answer within {TIMEOUT_S:g} s"
+    text = done.stdout if done.returncode == 0 else done.stderr or f"exit status {done.returncode}"
+    lines = [line for line in text.strip().splitlines() if line.strip()]
+    return done.returncode == 0, lines[-1].strip() if lines else ""
+
+
+def _python() -> Finding:
+    return Finding(
+        "python", sys.version_info >= MIN_PYTHON, f"{platform.python_version()}, {sys.executable}",
+        f"Python {MIN_PYTHON[0]}.{MIN_PYTHON[1]} or newer is needed",
+    )  # fmt: skip
+
+
+def _packages() -> list[Finding]:
+    found = []
+    for name, module in _PACKAGES.items():
+        present = importlib.util.find_spec(module) is not None
+        try:
+            version = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            version = "version unknown" if present else "not installed"
+        found.append(Finding(name, present, version, _INSTALL))
+    return found
+
+
+def _robot() -> Finding:
+    remedy = f"the wheel with the FR3 model is missing: {_INSTALL}"
+    try:
+        from bench_tasks.robots import arm_mjcf
+
+        return Finding("robot model", True, f"FR3, {len(arm_mjcf()) // 1000} kB of MJCF", remedy)
+    except (BenchError, ImportError, OSError) as error:
+        return Finding("robot model", False, str(error), remedy)
+
+
+_RENDER = """
+import numpy as np
+from sim import gl
+name = gl.choose()
+import mujoco
+model = mujoco.MjModel.from_xml_string(
+    '<mujoco><worldbody><light pos="0 0 3"/><geom size=".3" rgba="1 0 0 1"/>'
+    '<camera name="c" pos="0 -2 0" xyaxes="1 0 0 0 0 1"/></worldbody></mujoco>')
+data = mujoco.MjData(model)
+mujoco.mj_forward(model, data)
+with mujoco.Renderer(model, 48, 64) as renderer:
+    renderer.update_scene(data, 'c')
+    picture = renderer.render().astype(int)
+red = picture[24, 32]
+assert red[0] > 40 and red[0] > 2 * red[1], f'the middle pixel is {red.tolist()}, not red'
+print(name + ', drew a picture')
+"""
+
+
+def _renderer() -> Finding:
+    ok, text = _try(_RENDER)
+    packages = "libegl1 libegl-mesa0 libgl1-mesa-dri libosmesa6"
+    return Finding("renderer", ok, text, f"sudo apt-get install {packages}")
+
+
+def _ros() -> list[Finding]:
+    distro = os.environ.get("ROS_DISTRO", "")
+    ok, text = _try("import rclpy; print(rclpy.__file__)")
+    source = f"sourced {distro}" if distro else "from wheels"
+    remedy = "source a ROS 2 distribution, or run `make venv`; `bench_tasks run` works without ROS"
+    found = [Finding("ROS 2", ok, f"{source}: {text}" if ok else text, remedy, needed=False)]
+    if ok:
+        ok, text = _try("from bench_interfaces.msg import WorldState; print('bench_interfaces')")
+        built = (ROOT / "ros_ws" / "install").is_dir()
+        remedy = ("source ros_ws/install/setup.bash" if built
+                  else "build it: `make ros`, or cd ros_ws && colcon build")  # fmt: skip
+        found.append(Finding("ros_ws", ok, text, remedy, needed=False))
+    return found
+
+
+def _disk() -> Finding:
+    free = shutil.disk_usage(Path.cwd()).free / 1e9
+    return Finding(
+        "disk", free >= MIN_FREE_GB, f"{free:.1f} GB free here",
+        f"keep {MIN_FREE_GB:g} GB free: an episode takes 1 MB, with camera streams up to 50 MB",
+    )  # fmt: skip
+
+
+def _writable() -> Finding:
+    here = Path.cwd()
+    return Finding(
+        "folder", os.access(here, os.W_OK), str(here),
+        "runs are recorded in results/ here: change folder, or name one by --out", needed=False,
+    )  # fmt: skip
+
+
+def examine() -> list[Finding]:
+    """All checks, in the order in which they matter; takes a few seconds."""
+    return [_python(), *_packages(), _robot(), _renderer(), *_ros(), _disk(), _writable()]

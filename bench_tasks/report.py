@@ -1,0 +1,302 @@
+"""One self-contained HTML page about a run; it reads result files and, for pictures, bags."""
+
+from __future__ import annotations
+
+import base64
+import os
+import shlex
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from bench_tasks import scoring
+from bench_tasks.bag import frames
+from bench_tasks.errors import BenchError, UsageError
+from bench_tasks.manifest import read_json
+from bench_tasks.progress import duration
+from bench_tasks.report_style import CSS
+from bench_tasks.scoring import EpisodeScore
+from bench_tasks.summary import Group, by_task, by_tier, category, together
+from bench_tasks.vocabulary import CameraFrame
+
+__all__ = ["page", "write_report"]
+
+FRAMES_PER_EPISODE = 6
+MAX_PICTURED = 80
+"""Failed episodes that are shown with pictures; the page stays below some 10 MB."""
+
+
+def write_report(folder: Path, out: Path | None = None) -> Path:
+    """Write the page about the newest result file of a run's folder, and return its path.
+
+    The recordings are scored first when they never were. UsageError when the folder holds
+    neither; BenchError when the page cannot be written.
+    """
+    if not folder.is_dir():
+        raise UsageError(f"{folder} is not a folder")
+    source = scoring.newest_scores(folder)
+    if source is None:
+        source = scoring.save_scores(folder, scoring.score_folder(folder))
+    run = read_json(folder / "run.json") if (folder / "run.json").exists() else {}
+    html = page(scoring.load_scores(source), run, read_json(source), source.name)
+    target = out or folder / "report.html"
+    temporary = target.with_name(target.name + ".tmp")
+    try:
+        temporary.write_text(html, encoding="utf-8")
+        os.replace(temporary, target)
+    except OSError as error:
+        raise BenchError(f"cannot write {target}: {error.strerror}") from None
+    return target
+
+
+def page(
+    episodes: Sequence[EpisodeScore], run: dict[str, Any], scored: dict[str, Any], source: str
+) -> str:
+    """The page as HTML. `run` is run.json or {}, `scored` the result file called `source`."""
+    whole = together(episodes)
+    agents = sorted({f"{e.planner or '?'} planner, {e.policy or '?'} policy" for e in episodes})
+    title = "; ".join(agents) if len(agents) <= 2 else f"{len(agents)} planners and policies"
+    parts = [
+        f"<h1>{escape(title)}</h1>",
+        f"<p class=soft>{_when(run, scored)}</p>",
+        _headline(whole),
+        _warnings(whole, run),
+        "<h2>Success by tier</h2>", _rates(by_tier(episodes)),
+        "<h2>Success by task</h2>", _rates(by_task(episodes)),
+        "<p class=soft>Bars: share of successful episodes; lines: 95\u202f% Wilson interval.</p>",
+        _answers(by_task(episodes)),
+        "<h2>Stage progress</h2>", *[_stages(group) for group in by_task(episodes)],
+        _causes(whole), _failed(whole), _all(by_task(episodes)), _timings(by_task(episodes)),
+        _repeat(run, scored, source),
+    ]  # fmt: skip
+    return (
+        "<!doctype html><html lang=en><head><meta charset=utf-8>"
+        '<meta name=viewport content="width=device-width,initial-scale=1">'
+        '<meta name=color-scheme content="light dark">'
+        f"<title>bench_tasks: {escape(title)}</title><style>{CSS}</style></head>"
+        f"<body><main>{''.join(parts)}</main></body></html>\n"
+    )
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.0f}\u202f%"
+
+
+def _when(run: dict[str, Any], scored: dict[str, Any]) -> str:
+    def utc(value: Any) -> str:
+        return f"{str(value)[:16].replace('T', ' ')} UTC"
+
+    text = f"run {utc(run['started'])}, " if "started" in run else ""
+    return escape(f"{text}scored {utc(scored.get('created', ''))}")
+
+
+def _headline(whole: Group) -> str:
+    low, high = whole.interval
+    compared = [e for e in whole.episodes if e.agrees is not None]
+    agreeing = sum(e.agrees is True for e in compared)
+    facts = [
+        (_percent(whole.share), f"success, 95\u202f% interval {_percent(low)} to {_percent(high)}"),
+        (f"{whole.successes} of {whole.count}", "episodes succeeded"),
+        (f"{whole.progress:.2f}", "mean progress, 0 to 1"),
+        (f"{agreeing} of {len(compared)}", "live verdicts confirmed from the recordings"),
+    ]
+    cells = "".join(f"<div class=fact><b>{a}</b><span>{b}</span></div>" for a, b in facts)
+    return f"<div class=head>{cells}</div>"
+
+
+def _warnings(whole: Group, run: dict[str, Any]) -> str:
+    lines = []
+    if run.get("status") not in (None, "complete"):
+        lines.append(f"The run did not finish: its manifest says {run['status']}.")
+    if whole.unscored:
+        lines.append(f"{whole.unscored} episodes have no verdict and count as failures.")
+    differ = [e for e in whole.episodes if e.agrees is False]
+    if differ:
+        names = ", ".join(_link(e) for e in differ)
+        lines.append(f"Live and offline verdict differ: {names}.")
+    notes = dict.fromkeys(note for e in whole.episodes for note in e.notes)
+    lines += [escape(note[0].upper() + note[1:]) + "." for note in notes]
+    return "".join(f'<p class="warn">{line}</p>' for line in lines)
+
+
+def _row(name: str, share: float, extra: str, number: str) -> str:
+    return (
+        f"<div class=row><div class=name>{escape(name)}</div><div class=bar><div class=track>"
+        f'<i class=fill style="width:{100 * share:.1f}%"></i>{extra}</div></div>'
+        f"<div class=num>{number}</div></div>"
+    )
+
+
+def _rates(groups: Sequence[Group]) -> str:
+    rows = []
+    for group in groups:
+        low, high = group.interval
+        place = f"left:{100 * low:.1f}%;width:{100 * (high - low):.1f}%"
+        number = (f"{group.successes}/{group.count} <span class=soft>"
+                  f"{_percent(low)} to {_percent(high)}</span>")  # fmt: skip
+        whisker = f'<i class=whisker style="{place}"></i>'
+        rows.append(_row(group.name, group.share, whisker, number))
+    return f"<div class=card>{''.join(rows)}</div>"
+
+
+def _answers(groups: Sequence[Group]) -> str:
+    """Share of right answers against chance, for the tasks that ask questions."""
+    rows = [
+        _row(
+            group.name, group.accuracy,
+            f'<i class=chance style="left:{100 * group.chance:.1f}%"></i>',
+            f"{_percent(group.accuracy)} <span class=soft>chance "
+            f"{_percent(group.chance)}</span>",
+        )
+        for group in groups
+        if group.accuracy is not None and group.chance is not None
+    ]  # fmt: skip
+    if not rows:
+        return ""
+    return (f"<h2>Answers to questions</h2><div class=card>{''.join(rows)}</div>"
+            "<p class=soft>Bars: share of right answers; dashed: what guessing scores.</p>")  # fmt: skip
+
+
+def _stages(group: Group) -> str:
+    if not group.stages:
+        return ""
+    rows = "".join(_row(n, share, "", _percent(share)) for n, share in group.stages.items())
+    scored = group.count - group.unscored
+    return (f"<div class=card><h3>{escape(group.name)} <span class=soft>({scored} scored, "
+            f"mean progress {group.progress:.2f})</span></h3>{rows}</div>")  # fmt: skip
+
+
+def _anchor(episode: EpisodeScore) -> str:
+    text = f"{episode.task or 'unknown'}-{episode.seed}-{episode.planner}-{episode.policy}"
+    return "".join(c if c.isalnum() else "-" for c in text)
+
+
+def _link(episode: EpisodeScore) -> str:
+    return f'<a href="#{_anchor(episode)}">{escape(episode.task)} {episode.seed}</a>'
+
+
+def _causes(whole: Group) -> str:
+    if not whole.causes:
+        return "<h2>Failures by cause</h2><p class=soft>No episode failed.</p>"
+    rows = []
+    for cause, count in whole.causes.items():
+        members = [e for e in whole.episodes if not e.success and category(e.cause) == cause]
+        links = ", ".join(_link(e) for e in members[:12])
+        more = f" and {count - 12} more" if count > 12 else ""
+        rows.append(f"<tr><td>{escape(cause)}</td><td class=r>{count}</td>"
+                    f"<td class=long>{links}{more}</td></tr>")  # fmt: skip
+    head = "<tr><th>cause</th><th class=r>episodes</th><th>which</th></tr>"
+    table = f"<table>{head}{''.join(rows)}</table>"
+    return f"<h2>Failures by cause</h2><div class=card>{table}</div>"
+
+
+def _failed(whole: Group) -> str:
+    failed = [e for e in whole.episodes if not e.success]
+    if not failed:
+        return ""
+    cards = [_card(e, pictured=k < MAX_PICTURED) for k, e in enumerate(failed)]
+    return f"<h2>Failed episodes</h2>{''.join(cards)}"
+
+
+def _card(episode: EpisodeScore, pictured: bool) -> str:
+    reached = [name for name, yes in episode.stages.items() if yes]
+    missed = [name for name, yes in episode.stages.items() if not yes]
+    lines = [f'<p class="bad">{escape(episode.cause)}</p>']
+    if episode.stages:
+        lines.append(f"<p class=soft>reached: {escape(', '.join(reached) or 'nothing')}; "
+                     f"not reached: {escape(', '.join(missed) or 'nothing')}</p>")  # fmt: skip
+    for name, question in episode.details.get("questions", {}).items():
+        given = question.get("answer") or {}
+        pairs = ", ".join(f"{k}: {given.get(k, 'no answer')} (right: {v})"
+                          for k, v in question.get("gold", {}).items())  # fmt: skip
+        lines.append(f"<p class=soft>question {escape(str(name))}: {escape(pairs)}</p>")
+    lines.append(_pictures(episode) if pictured else "<p class=soft>Pictures left out.</p>")
+    return (f'<div class=card id="{_anchor(episode)}"><h3>{escape(episode.task)}, seed '
+            f"{episode.seed}</h3>{''.join(lines)}</div>")  # fmt: skip
+
+
+def _key_frames(path: Path) -> list[CameraFrame]:
+    """A few frames of the first camera, evenly over the episode, first and last among them."""
+    camera, found = "", []
+    for frame in frames(path):
+        camera = camera or frame.camera
+        if frame.camera == camera and (not found or found[-1].seq != frame.seq):
+            found.append(frame)
+    if len(found) <= FRAMES_PER_EPISODE:
+        return found
+    last = len(found) - 1
+    picks = {round(k * last / (FRAMES_PER_EPISODE - 1)) for k in range(FRAMES_PER_EPISODE)}
+    return [found[k] for k in sorted(picks)]
+
+
+def _pictures(episode: EpisodeScore) -> str:
+    if not episode.bag or not Path(episode.bag).exists():
+        return "<p class=soft>There is no recording to take pictures from.</p>"
+    shown = []
+    for frame in _key_frames(Path(episode.bag)):
+        label = f"{frame.camera}, state {frame.seq}, {frame.stamp_ns / 1e9:.2f} s"
+        data = base64.b64encode(frame.data).decode()
+        kind = "png" if frame.format == "png" else "jpeg"
+        shown.append(
+            f'<figure><img loading=lazy width={frame.width} height={frame.height} alt="'
+            f'{escape(label)}" src="data:image/{kind};base64,{data}">'
+            f"<figcaption>{escape(label)}</figcaption></figure>"
+        )
+    if not shown:
+        return "<p class=soft>No picture was recorded.</p>"
+    return f"<div class=frames>{''.join(shown)}</div>"
+
+
+def _all(groups: Sequence[Group]) -> str:
+    head = ("<tr><th>episode</th><th>verdict</th><th class=r>progress</th>"
+            "<th class='r wide'>simulated</th><th class='r wide'>wall</th>"
+            "<th class=wide>confirmed</th><th class=wide>states (SHA-256)</th></tr>")  # fmt: skip
+    rows = []
+    for episode in (e for group in groups for e in group.episodes):
+        mark = "<span class=good>success</span>"
+        name, row_id = f"{escape(episode.task)} {episode.seed}", f' id="{_anchor(episode)}"'
+        if not episode.success:
+            kind = "failure" if episode.scored else "no verdict"
+            mark, name, row_id = f"<span class=bad>{kind}</span>", _link(episode), ""
+        wall = f"{episode.wall_s:.1f} s" if episode.wall_s is not None else "-"
+        agrees = {True: "yes", False: "<span class=bad>no</span>", None: "-"}[episode.agrees]
+        rows.append(
+            f"<tr{row_id}><td class=long>{name}</td><td>{mark}</td><td class=r>{episode.progress:.2f}</td>"
+            f"<td class='r wide'>{episode.sim_s:.1f} s</td><td class='r wide'>{wall}</td>"
+            f"<td class=wide>{agrees}</td>"
+            f"<td class=wide><code>{episode.state_hash[:12] or '-'}</code></td></tr>"
+        )
+    return f"<h2>All episodes</h2><div class=card><table>{head}{''.join(rows)}</table></div>"
+
+
+def _timings(groups: Sequence[Group]) -> str:
+    head = ("<tr><th>task</th><th class=r>simulated</th><th class=r>wall</th>"
+            "<th class=r>per wall s</th></tr>")  # fmt: skip
+    rows = "".join(
+        f"<tr><td class=long>{escape(g.name)}</td><td class=r>{duration(g.sim_s)}</td>"
+        f"<td class=r>{duration(g.wall_s) if g.wall_s else '-'}</td>"
+        f"<td class=r>{f'{g.sim_s / g.wall_s:.1f} s' if g.wall_s else '-'}</td></tr>"
+        for g in groups
+    )
+    return f"<h2>Time</h2><div class=card><table>{head}{rows}</table></div>"
+
+
+def _repeat(run: dict[str, Any], scored: dict[str, Any], source: str) -> str:
+    about = run or scored.get("environment", {})
+    git = about.get("git", {})
+    commit = git.get("commit") or "not a checkout"
+    packages = ", ".join(f"{k} {v}" for k, v in sorted(about.get("packages", {}).items()))
+    tasks = ", ".join(f"{k} version {v}" for k, v in run.get("task_versions", {}).items())
+    facts = {
+        "commit": commit + (" with local changes" if git.get("dirty") else ""),
+        "tasks": tasks, "packages": packages, "Python": about.get("python", ""),
+        "ROS": about.get("ros_distro", "") or "none sourced",
+        "platform": f"{about.get('platform', '')}, {about.get('machine', '')}",
+        "result file": source,
+    }  # fmt: skip
+    items = "".join(f"<dt>{k}</dt><dd>{escape(str(v))}</dd>" for k, v in facts.items() if v)
+    command = shlex.join(str(word) for word in about.get("command", []))
+    what = "Command that ran" if run else "Command that scored (the folder has no run.json)"
+    return (f"<h2>To repeat it</h2><div class=card><p>{what}:</p>"
+            f"<pre>{escape(command)}</pre><dl>{items}</dl></div>")  # fmt: skip
