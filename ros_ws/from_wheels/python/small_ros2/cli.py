@@ -1,0 +1,41 @@
+"""The command `ros2` where no ROS distribution is sourced."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from launch.errors import LaunchError
+from small_ros2 import bag_verbs, launch_verb, topic_verbs
+
+__all__ = ["main"]
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    top = argparse.ArgumentParser(
+        prog="ros2",
+        description="A small ros2 for machines without a ROS distribution. Where one is sourced,"
+        " its own ros2 is used instead.",
+    )
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    launch_verb.add_parsers(commands)
+    bag_verbs.add_parser(commands)
+    topic_verbs.add_parser(commands)
+    return top
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; a mistake of the user gives one line and status 2."""
+    args = parser().parse_args(sys.argv[1:] if arguments is None else arguments)
+    try:
+        return args.run(args)
+    except LaunchError as error:
+        print(f"ros2 {args.command}: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 141
