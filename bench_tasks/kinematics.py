@@ -22,7 +22,8 @@ LIMIT_MARGIN_RAD = 0.03
 TOLERANCE_M = 1e-4
 TOLERANCE_RAD = 1e-3
 _ITERATIONS = 80
-_RESTARTS = 6
+_NEAR_RESTARTS = 6
+_RESTARTS = 36
 _TABLE_TOP_M = 0.0
 
 
@@ -97,10 +98,10 @@ class DualArm:
         for i in range(table_id):
             for j in range(i + 1, table_id):
                 (arm_i, link_i), (arm_j, link_j) = owner[i], owner[j]
-                # Of one arm only links far apart along the chain can meet; the neighbours'
-                # convex hulls overlap by construction.
+                # Of one arm only links three apart along the chain can meet; the hulls of nearer
+                # ones overlap by construction.
                 if (arm_i != arm_j and link_i + link_j >= 4) or (
-                    arm_i == arm_j and abs(link_i - link_j) >= 4
+                    arm_i == arm_j and abs(link_i - link_j) >= 3
                 ):
                     geometry.addCollisionPair(pin.CollisionPair(i, j))
             if owner[i][1] >= 3:
@@ -136,7 +137,9 @@ class DualArm:
         """Joint positions (7,) within limits that put the TCP at `pose`, near `start`; or None.
 
         Damped least squares on the SE(3) logarithm with the posture drawn to HOME_RAD in the null
-        space; further starts, always the same ones, are tried when the first does not converge.
+        space; further starts, always the same ones, are tried when the first does not converge:
+        six near home, then any within the limits and without that draw, which reach the rest of
+        the workspace in whatever posture (all of 200 random poses within the limits).
         """
         target = _se3(pose)
         target.translation = target.translation - base_position(arm)
@@ -146,14 +149,18 @@ class DualArm:
             if attempt == 1:
                 offset = pose[:3] - base_position(arm)
                 q[0] = np.clip(np.arctan2(offset[1], offset[0]), self.lower[0], self.upper[0])
-            elif attempt > 1:
+            elif 1 < attempt <= _NEAR_RESTARTS:
                 q = np.clip(HOME_RAD + rng.uniform(-0.9, 0.9, 7), self.lower, self.upper)
-            solution = self._descend(arm, target, q)
+            elif attempt > _NEAR_RESTARTS:
+                q = rng.uniform(self.lower, self.upper)
+            solution = self._descend(arm, target, q, 0.05 if attempt <= _NEAR_RESTARTS else 0.0)
             if solution is not None:
                 return solution
         return None
 
-    def _descend(self, arm: str, target: pin.SE3, q: np.ndarray) -> np.ndarray | None:
+    def _descend(
+        self, arm: str, target: pin.SE3, q: np.ndarray, posture_gain: float
+    ) -> np.ndarray | None:
         model, data, frame = self._models[arm], self._data[arm], self._tcp[arm]
         full = np.concatenate([q, [0.04, 0.04]])
         for _ in range(_ITERATIONS):
@@ -168,7 +175,7 @@ class DualArm:
             damping = 1e-4 + 1e-2 * float(error @ error)
             square = jacobian @ jacobian.T + damping * np.eye(6)
             inverse = np.linalg.solve(square, jacobian).T
-            posture = 0.05 * (HOME_RAD - full[:7])
+            posture = posture_gain * (HOME_RAD - full[:7])
             step = inverse @ error + posture - inverse @ (jacobian @ posture)
             norm = float(np.abs(step).max())
             full[:7] += step * min(1.0, 0.4 / norm) if norm > 0 else 0.0

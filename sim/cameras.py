@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import math
+import os
 import weakref
 from dataclasses import dataclass
 
@@ -11,7 +12,7 @@ import cv2
 import mujoco
 import numpy as np
 
-from bench_tasks.errors import unknown
+from bench_tasks.errors import BenchError, unknown
 from bench_tasks.view import compose
 from bench_tasks.vocabulary import CameraFrame
 from sim.scene import CAMERAS, Cell
@@ -54,10 +55,17 @@ class Cameras:
     """Renders one cell off screen. Created when the first picture is asked for (0.3 s)."""
 
     def __init__(self, cell: Cell, width: int = 320, height: int = 240) -> None:
-        """Open a renderer for `cell` at this image size."""
+        """Open a renderer for `cell` at this image size; BenchError when it does not start."""
         self.width, self.height = width, height
         self._cell = cell
-        self._renderer = mujoco.Renderer(cell.model, height, width)
+        try:
+            self._renderer = mujoco.Renderer(cell.model, height, width)
+        except Exception as error:  # each GL library has its own kinds
+            name = os.environ.get("MUJOCO_GL")
+            raise BenchError(
+                f"the renderer {name} cannot start ({' '.join(str(error).split())}): "
+                "set MUJOCO_GL=egl or MUJOCO_GL=osmesa"
+            ) from error
         # Registered after mujoco's own exit hook and so run before it, which ends EGL.
         atexit.register(_close, weakref.ref(self._renderer))
         self._option = mujoco.MjvOption()
@@ -101,6 +109,8 @@ class Cameras:
 
     def pose(self, data: mujoco.MjData, camera: str) -> np.ndarray:
         """Pose (7,) of the camera's optical frame in the world."""
+        if camera not in CAMERAS:
+            raise unknown("camera", camera, CAMERAS)
         index = self._cell.model.camera(camera).id
         quat = np.zeros(4)
         mujoco.mju_mat2Quat(quat, data.cam_xmat[index])

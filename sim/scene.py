@@ -82,7 +82,7 @@ def _add_arm(spec: mujoco.MjSpec, arm: str, pretty: bool) -> None:
     hand = robot.body("hand")
     hand.add_site(name="tcp", pos=[0, 0, TCP_OFFSET_M], size=[0.004, 0.004, 0.004], group=4)
     # Beside the fingers, looking past them, image up away from the hand.
-    _add_camera(hand, "wrist", [0.08, 0.0, 0.03], [0, 1, 0, 0.94, 0, 0.342], 75.0)
+    _add_camera(hand, "wrist", [0.08, 0.0, 0.03], [0, 1, 0, 0.839, 0, 0.545], 75.0)
     frame = spec.worldbody.add_frame(pos=list(base_position(arm)))
     spec.attach(robot, prefix=f"{arm}_", frame=frame)
 
