@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from bench_tasks.errors import unknown
 from bench_tasks.vocabulary import ARMS, Scene, WorldState
 
 __all__ = ["View", "compose", "invert", "quat_from_yaw", "rotate", "rotation_matrix", "yaw_of"]
@@ -110,7 +111,7 @@ class View:
         """Summed normal force between two entities, N; 0 when they do not touch.
 
         An entity is an object, `table`, or for each arm `left_arm`, `left_hand`,
-        `left_finger1`, `left_finger2` (and `right_...`).
+        `left_finger1`, `left_finger2` (and `right_...`). UsageError on another name.
         """
         if self._forces is None:  # goals ask about many pairs of one state
             self._forces = {}
@@ -118,8 +119,14 @@ class View:
             for (first, second), force in zip(pairs, forces, strict=True):
                 key = (first, second) if first < second else (second, first)
                 self._forces[key] = self._forces.get(key, 0.0) + force
-        ia, ib = self.scene.entities.index(a), self.scene.entities.index(b)
+        ia, ib = self._entity(a), self._entity(b)
         return self._forces.get((ia, ib) if ia < ib else (ib, ia), 0.0)
+
+    def _entity(self, name: str) -> int:
+        try:
+            return self.scene.entities.index(name)
+        except ValueError:
+            raise unknown("entity", name, self.scene.entities) from None
 
     def touching(self, a: str, b: str, force_n: float = 0.0) -> bool:
         """Whether two entities press on each other with more than `force_n`."""

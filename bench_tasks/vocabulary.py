@@ -212,7 +212,9 @@ class SkillCall:
     arm: str
     args: dict[str, Any] = field(default_factory=dict)
 
-    OPTIONAL = {"grasp": {"grasp"}, "move_to": {"opening_m"}, "place": {"release"}}
+    OPTIONAL = {
+        "grasp": {"grasp": str}, "move_to": {"opening_m": (int, float)}, "place": {"release": bool},
+    }  # fmt: skip
 
     def checked(self) -> SkillCall:
         """Return self; UsageError names a wrong skill, arm, argument or number."""
@@ -221,16 +223,19 @@ class SkillCall:
         if self.arm not in ARMS:
             raise unknown("arm", self.arm, ARMS)
         required = SKILLS[self.skill]
-        optional = self.OPTIONAL.get(self.skill, set())
+        optional = self.OPTIONAL.get(self.skill, {})
         for key in self.args:
             if key not in required and key not in optional:
                 raise unknown(f"argument of {self.skill}", key, [*required, *optional])
-        for key, kind in required.items():
+        given = {key: kind for key, kind in optional.items() if key in self.args}
+        for key, kind in {**required, **given}.items():
             if not isinstance(self.args.get(key), kind):
+                name = kind.__name__ if isinstance(kind, type) else "number"
                 raise UsageError(
-                    f"{self.skill}: {key} must be a {kind.__name__}, got {self.args.get(key)!r}"
+                    f"{self.skill}: {key} must be a {name}, got {self.args.get(key)!r}"
                 )
-        for key, sizes in {"pose": (3, 7) if self.skill == "place" else (7,), "offset": (3,)}.items():
+        poses = (3, 7) if self.skill == "place" else (7,)
+        for key, sizes in {"pose": poses, "offset": (3,)}.items():
             if key in self.args:
                 numbers(f"{self.skill} {key}", self.args[key], sizes)
         for key in ("opening_m",):
@@ -259,6 +264,7 @@ def numbers(what: str, value: Any, sizes: tuple[int, ...]) -> np.ndarray:
         norm = float(np.linalg.norm(array[3:]))
         if abs(norm - 1.0) > 0.01:
             raise UsageError(f"{what}: quaternion (w, x, y, z) has length {norm:.3f}, not 1")
+        array = np.concatenate([array[:3], array[3:] / norm])
     return array
 
 
