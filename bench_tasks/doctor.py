@@ -25,7 +25,7 @@ ROOT = Path(bench_tasks.__file__).resolve().parents[1]
 MIN_PYTHON = (3, 10)
 MIN_FREE_GB = 2.0
 TIMEOUT_S = 60.0
-_INSTALL = "run `make venv`, or: pip install -r requirements.txt"
+_INSTALL = "run `make setup`, or: pip install -r requirements/base.txt"
 _PACKAGES = {
     "numpy": "numpy", "scipy": "scipy", "mujoco": "mujoco", "pin": "pinocchio",
     "opencv-python-headless": "cv2", "PyYAML": "yaml", "mcap": "mcap", "zstandard": "zstandard",
@@ -120,13 +120,13 @@ def _ros() -> list[Finding]:
     distro = os.environ.get("ROS_DISTRO", "")
     ok, text = _try("import rclpy; print(rclpy.__file__)")
     source = f"sourced {distro}" if distro else "from wheels"
-    remedy = "source a ROS 2 distribution, or run `make venv`; `bench_tasks run` works without ROS"
+    remedy = "source a ROS 2 distribution, or run `make setup`; `bench_tasks run` works without ROS"
     found = [Finding("ROS 2", ok, f"{source}: {text}" if ok else text, remedy, needed=False)]
     if ok:
         ok, text = _try("from bench_interfaces.msg import WorldState; print('bench_interfaces')")
         built = (ROOT / "ros_ws" / "install").is_dir()
         remedy = ("source ros_ws/install/setup.bash" if built
-                  else "build it: `make ros`, or cd ros_ws && colcon build")  # fmt: skip
+                  else "build it: `make setup`, or cd ros_ws && colcon build")  # fmt: skip
         found.append(Finding("ros_ws", ok, text, remedy, needed=False))
     return found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import os
 import shlex
+import zlib
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -110,7 +111,9 @@ def _warnings(whole: Group, run: dict[str, Any]) -> str:
     if run.get("status") not in (None, "complete"):
         lines.append(f"The run did not finish: its manifest says {run['status']}.")
     if whole.unscored:
-        lines.append(f"{whole.unscored} episodes have no verdict and count as failures.")
+        few = "1 episode has no verdict and counts as a failure"
+        many = f"{whole.unscored} episodes have no verdict and count as failures"
+        lines.append(f"{few if whole.unscored == 1 else many}.")
     differ = [e for e in whole.episodes if e.agrees is False]
     if differ:
         names = ", ".join(_link(e) for e in differ)
@@ -154,8 +157,8 @@ def _answers(groups: Sequence[Group]) -> str:
     ]  # fmt: skip
     if not rows:
         return ""
-    return (f"<h2>Answers to questions</h2><div class=card>{''.join(rows)}</div>"
-            "<p class=soft>Bars: share of right answers; dashed: what guessing scores.</p>")  # fmt: skip
+    note = "<p class=soft>Bars: share of right answers; dashed: what guessing scores.</p>"
+    return f"<h2>Answers to questions</h2><div class=card>{''.join(rows)}</div>{note}"
 
 
 def _stages(group: Group) -> str:
@@ -168,8 +171,10 @@ def _stages(group: Group) -> str:
 
 
 def _anchor(episode: EpisodeScore) -> str:
-    text = f"{episode.task or 'unknown'}-{episode.seed}-{episode.planner}-{episode.policy}"
-    return "".join(c if c.isalnum() else "-" for c in text)
+    """Name of the episode's place in the page; the bag tells equal seeds of two runs apart."""
+    text = f"{episode.task or 'unknown'}-{episode.seed}"
+    which = zlib.crc32(f"{episode.bag} {episode.planner} {episode.policy}".encode())
+    return "".join(c if c.isalnum() else "-" for c in text) + f"-{which:08x}"
 
 
 def _link(episode: EpisodeScore) -> str:
@@ -262,7 +267,8 @@ def _all(groups: Sequence[Group]) -> str:
         wall = f"{episode.wall_s:.1f} s" if episode.wall_s is not None else "-"
         agrees = {True: "yes", False: "<span class=bad>no</span>", None: "-"}[episode.agrees]
         rows.append(
-            f"<tr{row_id}><td class=long>{name}</td><td>{mark}</td><td class=r>{episode.progress:.2f}</td>"
+            f"<tr{row_id}><td class=long>{name}</td><td>{mark}</td>"
+            f"<td class=r>{episode.progress:.2f}</td>"
             f"<td class='r wide'>{episode.sim_s:.1f} s</td><td class='r wide'>{wall}</td>"
             f"<td class=wide>{agrees}</td>"
             f"<td class=wide><code>{episode.state_hash[:12] or '-'}</code></td></tr>"
@@ -292,7 +298,7 @@ def _repeat(run: dict[str, Any], scored: dict[str, Any], source: str) -> str:
         "commit": commit + (" with local changes" if git.get("dirty") else ""),
         "tasks": tasks, "packages": packages, "Python": about.get("python", ""),
         "ROS": about.get("ros_distro", "") or "none sourced",
-        "platform": f"{about.get('platform', '')}, {about.get('machine', '')}",
+        "platform": ", ".join(filter(None, [about.get("platform"), about.get("machine")])),
         "result file": source,
     }  # fmt: skip
     items = "".join(f"<dt>{k}</dt><dd>{escape(str(v))}</dd>" for k, v in facts.items() if v)

@@ -147,8 +147,10 @@ def score_recording(recording: Recording) -> EpisodeScore:
     try:
         task = tasks.get(known["task"])
     except UsageError as error:
-        reason = recording.problems[0] if recording.problems else str(error)
-        return EpisodeScore(**known, **failed, cause=f"unscored: {reason}")
+        cause = f"unscored: {error}"
+        if recording.problems:
+            cause = f"incomplete recording: {recording.problems[0]}"
+        return EpisodeScore(**known, **failed, cause=cause)
     known |= {
         "tier": task.tier, "mode": task.mode, "kind": task.kind, "task_version": task.version
     }

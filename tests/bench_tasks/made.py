@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
+import subprocess
+import sys
+from pathlib import Path
+
 import cv2
 import numpy as np
 
@@ -115,3 +120,33 @@ def feed(sink, states: int, last: bool = True, reached: int | None = None) -> No
         sink.state(state(seq, height=0.2 if reached is not None and seq >= reached else 0.02))
     if last:
         sink.event(Event("end", states - 1, (states - 1) * CONTROL_PERIOD_NS, {"cause": ""}))
+
+
+def equal(a, b) -> bool:
+    """Equality of dataclasses that hold arrays, bit for bit."""
+    for field in dataclasses.fields(a):
+        x, y = getattr(a, field.name), getattr(b, field.name)
+        if isinstance(x, np.ndarray):
+            if x.shape != y.shape or x.dtype != y.dtype or x.tobytes() != y.tobytes():
+                return False
+        elif x != y:
+            return False
+    return True
+
+
+KILLED = """
+import os, signal, sys
+sys.path[:0] = sys.argv[2:]
+import made
+from pathlib import Path
+from bench_tasks.recording import BagSink
+made.feed(BagSink(Path(sys.argv[1])), 200, last=False)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def record_and_be_killed(path: Path) -> int:
+    """Let a process record 200 states into the bag and die by SIGKILL; its exit status."""
+    here = Path(__file__).parent
+    args = [sys.executable, "-c", KILLED, str(path), str(here.parents[1]), str(here)]
+    return subprocess.run(args, timeout=60, check=False).returncode

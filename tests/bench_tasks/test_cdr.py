@@ -31,18 +31,6 @@ def typestore():
     return store
 
 
-def equal(a, b) -> bool:
-    """Equality of dataclasses that hold arrays, bit for bit."""
-    for field in dataclasses.fields(a):
-        x, y = getattr(a, field.name), getattr(b, field.name)
-        if isinstance(x, np.ndarray):
-            if x.shape != y.shape or x.dtype != y.dtype or x.tobytes() != y.tobytes():
-                return False
-        elif x != y:
-            return False
-    return True
-
-
 MESSAGES = {
     "bench_interfaces/msg/WorldState": cdr.encode_state(made.state(3, 8, 20)),
     "bench_interfaces/msg/ActionChunk": cdr.encode_chunk(
@@ -80,7 +68,7 @@ def test_standard_definitions_equal_the_distribution(name):
 def test_every_reader_sees_the_state(objects, contacts):
     state = made.state(5, objects, contacts)
     data = cdr.encode_state(state)
-    assert equal(cdr.decode_state(data), state)
+    assert made.equal(cdr.decode_state(data), state)
     name = "bench_interfaces/msg/WorldState"
     theirs = [
         typestore().deserialize_cdr(data, name),
@@ -125,7 +113,7 @@ def test_garbage_in_padding_does_not_change_the_content():
     data = cdr.encode_state(made.state(5, 1, 1))
     assert data[-16:-8] == cdr._COUNT.pack(1) + bytes(4), "four bytes of padding before the force"
     dirty = data[:-12] + b"rtps" + data[-8:]
-    assert equal(cdr.decode_state(dirty), made.state(5, 1, 1))
+    assert made.equal(cdr.decode_state(dirty), made.state(5, 1, 1))
     assert cdr.canonical("bench_interfaces/msg/WorldState", dirty) == data
 
 
@@ -133,7 +121,7 @@ def test_the_rest_of_the_vocabulary_comes_back():
     scene = made.scene(target=[1, 2])
     assert cdr.decode_scene(cdr.encode_scene(scene)) == scene
     chunk = ActionChunk(9, np.arange(48.0).reshape(3, 16))
-    assert equal(cdr.decode_chunk(cdr.encode_chunk(chunk, 1, 2)), chunk)
+    assert made.equal(cdr.decode_chunk(cdr.encode_chunk(chunk, 1, 2)), chunk)
     event = Event("plan", 4, 80_000_000, {"steps": [[1]], "é": None})
     assert cdr.decode_event(cdr.encode_event(event)) == event
     verdict = Verdict("t", 2**63, False, 0.25, "lost", {"a": True}, 9, 0.18, {"x": [1]})

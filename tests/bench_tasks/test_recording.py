@@ -4,9 +4,6 @@ import json
 import os
 import resource
 import signal
-import subprocess
-import sys
-from pathlib import Path
 
 import made
 import pytest
@@ -19,8 +16,6 @@ from bench_tasks import cdr
 from bench_tasks.errors import BenchError, UsageError
 from bench_tasks.recording import BagSink, BagWriter, HashSink
 from bench_tasks.vocabulary import Verdict
-
-ROOT = Path(__file__).parents[2]
 
 
 def written(path, states=30):
@@ -141,21 +136,8 @@ def test_a_type_without_definition_is_kept_as_it_came(tmp_path):
         assert [m.data for _, _, m in make_reader(file).iter_messages()] == [b"\0\1\0\0abc"]
 
 
-KILLED = """
-import os, signal, sys
-sys.path[:0] = sys.argv[2:]
-import made
-from pathlib import Path
-from bench_tasks.recording import BagSink
-made.feed(BagSink(Path(sys.argv[1])), 200, last=False)
-os.kill(os.getpid(), signal.SIGKILL)
-"""
-
-
 def test_a_killed_recorder_leaves_whole_chunks_and_an_open_manifest(tmp_path):
-    args = [str(tmp_path / "bag"), str(ROOT), str(Path(__file__).parent)]
-    done = subprocess.run([sys.executable, "-c", KILLED, *args], timeout=60, check=False)
-    assert done.returncode == -signal.SIGKILL
+    assert made.record_and_be_killed(tmp_path / "bag") == -signal.SIGKILL
     assert json.loads((tmp_path / "bag" / "manifest.json").read_text())["status"] == "recording"
     assert not (tmp_path / "bag" / "metadata.yaml").exists()
     assert (tmp_path / "bag" / "bag_0.mcap").stat().st_size > 50_000

@@ -145,7 +145,7 @@ def test_no_scene_unknown_task_and_nothing_at_all(tmp_path):
     sink.writer.close()
     assert score_bag(tmp_path / "odd").cause.startswith("unscored: unknown task 'juggling'")
     (tmp_path / "empty").mkdir()
-    assert score_bag(tmp_path / "empty").cause == "unscored: there is no MCAP file"
+    assert score_bag(tmp_path / "empty").cause == "incomplete recording: there is no MCAP file"
 
 
 def test_a_failed_set_up_is_reported_with_its_cause(tmp_path):

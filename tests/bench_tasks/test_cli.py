@@ -1,0 +1,207 @@
+"""The command line as its users meet it: results, JSON, and one line for every mistake."""
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import made
+import pytest
+
+from bench_tasks import tasks
+from bench_tasks.cli import main
+from bench_tasks.recording import BagSink
+
+ROOT = Path(__file__).parents[2]
+FIELDS = {
+    "task", "seed", "success", "progress", "cause", "state_hash", "bag", "wall_s", "sim_s",
+}  # fmt: skip
+
+
+def command(*args, **options):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.Popen(
+        [sys.executable, "-m", "bench_tasks.cli", *args], text=True, env=environment,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for seed, y in enumerate((made.IN_ORDER, made.OUT_OF_ORDER)):
+        sink = BagSink(tmp_path / "run" / "blocks_ranking_rgb" / f"{seed:06d}")
+        made.ranking_episode(sink, y=y)
+        sink.writer.close(wall_s=2.0)
+    return tmp_path / "run"
+
+
+def test_list(capsys):
+    assert main(["list", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [item["name"] for item in found] == tasks.names()
+    assert all(set(item) == {"name", "tier", "mode", "kind", "summary"} for item in found)
+    assert {item["kind"] for item in found} == {"task", "probe"}
+    assert main(["list"]) == 0
+    text = capsys.readouterr().out
+    assert all(name in text for name in tasks.names())
+
+
+def test_run_score_and_report_from_end_to_end(tmp_path):
+    out = tmp_path / "out"
+    done = command("run", "--tasks", "lift_pot", "--seed", "5", "--out", str(out), "--json")
+    text, progress = done.communicate(timeout=120)
+    assert done.returncode == 0, progress
+    (episode,) = json.loads(text)["episodes"]
+    assert set(episode) >= FIELDS and episode["success"] and episode["seed"] == 5
+    assert Path(episode["bag"]).is_dir() and "[1/1] lift_pot seed 5: success" in progress
+    done = command("score", str(out), "--json")
+    (again,) = json.loads(done.communicate(timeout=60)[0])["episodes"]
+    assert done.returncode == 0 and again == episode
+    assert len(list(out.glob("scores-*.json"))) == 2
+    done = command("report", str(out), "--json")
+    page = Path(json.loads(done.communicate(timeout=60)[0])["report"])
+    assert done.returncode == 0 and page == out / "report.html"
+    assert "bench_tasks run --tasks lift_pot --seed 5" in page.read_text()
+
+
+def test_score_prints_a_table_and_counts_disagreement(folder, capsys):
+    assert main(["score", str(folder)]) == 0
+    shown = capsys.readouterr()
+    assert "1/2" in shown.out and "agree in 2 of 2" in shown.out
+    assert "goal not reached (1)" in shown.out and "[2/2]" in shown.err
+
+
+def test_score_exits_1_when_something_has_no_verdict_and_writes_on_request_only(folder, capsys):
+    (bag,) = (folder / "blocks_ranking_rgb" / "000001").glob("*.mcap")
+    bag.write_bytes(bag.read_bytes()[:500])
+    assert main(["score", str(folder), "--json", "--no-save"]) == 1
+    episodes = json.loads(capsys.readouterr().out)["episodes"]
+    assert [e["success"] for e in episodes] == [True, False]
+    assert episodes[1]["cause"].startswith("incomplete recording: ")
+    assert not list(folder.glob("scores-*"))
+
+
+MISTAKES = {
+    "no command": [],
+    "unknown command": ["frobnicate"],
+    "unknown option": ["list", "--frob"],
+    "no task": ["run"],
+    "unknown task": ["run", "--tasks", "juggle"],
+    "unknown planner": ["run", "--tasks", "lift_pot", "--planner", "oracle"],
+    "unknown policy": ["run", "--tasks", "lift_pot", "--policy", "oracle"],
+    "wrong type": ["run", "--tasks", "lift_pot", "--episodes", "many"],
+    "wrong value": ["run", "--tasks", "lift_pot", "--seed", "-1"],
+    "no configuration": ["run", "--config", "{tmp}/missing.yaml"],
+    "unwritable out": ["run", "--tasks", "lift_pot", "--out", "{tmp}/file/out"],
+    "no folder": ["score", "{tmp}/missing"],
+    "nothing to score": ["score", "{tmp}"],
+    "a file to score": ["score", "{tmp}/file"],
+    "no report": ["report", "{tmp}"],
+    "unwritable page": ["report", "{tmp}/run", "--out", "{tmp}/file/page.html"],
+}
+
+
+@pytest.mark.parametrize("args", MISTAKES.values(), ids=MISTAKES.keys())
+def test_a_mistake_is_one_line_and_status_2(args, folder, tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    if "report" not in args or "{tmp}/run" not in args:
+        (folder / "blocks_ranking_rgb").rename(tmp_path.parent / f"{tmp_path.name}-aside")
+    assert main([a.replace("{tmp}", str(tmp_path)) for a in args]) == 2
+    shown = capsys.readouterr()
+    lines = shown.err.strip().splitlines()
+    assert shown.out == "" and len(lines) == 1 and lines[0].startswith("bench_tasks: "), shown.err
+    if args[:1] != ["report"]:
+        assert sorted(p.name for p in tmp_path.iterdir()) == ["file", "run"], "nothing was created"
+
+
+CONFIGS = {
+    "tasks: [lift_pot": "not valid YAML",
+    "- a list": "must hold a mapping, not a list",
+    "tasks: [lift_pot]": "format_version must be 1, got None",
+    "format_version: 2": "format_version must be 1, got 2",
+    "format_version: 1\nfrobs: 3": "unknown key 'frobs': choose from cameras",
+    "format_version: 1\nepisodes: many": "episodes must be of type int, got 'many'",
+    "format_version: 1\nepisodes: true": "episodes must be of type int, got True",
+    "format_version: 1\nrecord: 'no'": "record must be of type bool, got 'no'",
+    "format_version: 1\ntasks: 3": "tasks must be a list of names, got 3",
+    "format_version: 1\ntasks: [3]": "tasks must be a list of names, got [3]",
+    "format_version: 1\nlatency: []": "latency must be",
+    "format_version: 1\ntasks: [juggle]": "unknown task 'juggle'",
+    "\x00": "not valid YAML",
+}
+
+
+@pytest.mark.parametrize("text,message", CONFIGS.items())
+def test_a_malformed_configuration_is_one_line_and_status_2(text, message, tmp_path, capsys):
+    (tmp_path / "run.yaml").write_text(text)
+    assert main(["run", "--config", str(tmp_path / "run.yaml")]) == 2
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert len(lines) == 1 and message in lines[0], lines
+
+
+def test_a_configuration_is_used_and_the_command_line_overrides_it(tmp_path, capsys):
+    (tmp_path / "run.yaml").write_text(
+        "format_version: 1\ntasks: spatial_sparse\nseed: 3\nrecord: false\ncameras: []\n"
+        "latency: 0.5\n"
+    )
+    assert main(["run", "--config", str(tmp_path / "run.yaml"), "--seed", "4", "--json"]) == 0
+    (episode,) = json.loads(capsys.readouterr().out)["episodes"]
+    assert (episode["task"], episode["seed"], episode["bag"]) == ("spatial_sparse", 4, "")
+
+
+def small_files():
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))
+
+
+def test_a_full_disk_is_one_line_and_status_2(tmp_path):
+    """The kernel refuses to let files grow, as a full disk does."""
+    out = tmp_path / "out"
+    args = ["--tasks", "spatial_sparse,lift_pot", "--cameras", "", "--out", str(out)]
+    done = command("run", *args, preexec_fn=small_files)
+    _, shown = done.communicate(timeout=120)
+    assert done.returncode == 2 and "Traceback" not in shown
+    assert shown.strip().splitlines()[-1].startswith("bench_tasks: cannot write ")
+    run = json.loads((out / "run.json").read_text())
+    assert run["status"] == "interrupted" and run["evaluated"] == 1
+    done = command("score", str(out), "--json", "--no-save")
+    episodes = json.loads(done.communicate(timeout=60)[0])["episodes"]
+    assert [e["task"] for e in episodes if e["scored"]] == ["spatial_sparse"]
+    assert [e["task"] for e in episodes if not e["success"]] == ["lift_pot"]
+
+
+def test_ctrl_c_ends_the_run_with_one_line(tmp_path):
+    out = tmp_path / "out"
+    args = ["--tasks", "lift_pot", "--episodes", "500", "--cameras", "", "--out", str(out)]
+    done = command("run", *args)
+    until = time.monotonic() + 60
+    while not (out / "lift_pot" / "000001").exists() and time.monotonic() < until:
+        time.sleep(0.05)
+    done.send_signal(signal.SIGINT)
+    _, shown = done.communicate(timeout=60)
+    assert done.returncode == 130 and "Traceback" not in shown
+    assert shown.strip().splitlines()[-1].startswith("bench_tasks: interrupted: ")
+    assert json.loads((out / "run.json").read_text())["status"] == "interrupted"
+
+
+@pytest.mark.parametrize("args", ["--help", "run --help", "score --help", "--version"])
+def test_help(args, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(args.split())
+    assert stop.value.code == 0 and capsys.readouterr().out
+
+
+def test_the_command_line_imports_neither_simulator_nor_ros_to_list():
+    code = (
+        "import sys; from bench_tasks.cli import main; main(['list']); "
+        "print(sorted({'mujoco', 'rclpy', 'sim', 'policies'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert done.stdout.strip().splitlines()[-1] == "[]"

@@ -1,0 +1,165 @@
+"""The report page: self-contained, complete, and safe with whatever text it is given."""
+
+import base64
+import json
+import re
+from html.parser import HTMLParser
+
+import made
+import pytest
+
+from bench_tasks import report
+from bench_tasks.errors import UsageError
+from bench_tasks.recording import BagSink
+from bench_tasks.scoring import EpisodeScore
+from bench_tasks.summary import by_task, by_tier, category, together
+from bench_tasks.vocabulary import CONTROL_PERIOD_NS, CameraFrame
+
+VOID = {"meta", "img", "br", "link"}
+
+
+class Checker(HTMLParser):
+    """Collects ids, links and sources, and refuses tags that do not nest."""
+
+    def __init__(self):
+        super().__init__()
+        self.stack, self.ids, self.links, self.sources, self.text = [], [], [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        attrs = dict(attrs)
+        self.ids += [attrs["id"]] if "id" in attrs else []
+        self.links += [attrs["href"]] if "href" in attrs else []
+        self.sources += [attrs["src"]] if "src" in attrs else []
+        assert not any(name.startswith("on") for name in attrs)
+        if tag not in VOID:
+            self.stack.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.stack.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def checked(html):
+    checker = Checker()
+    checker.feed(html)
+    checker.close()
+    assert checker.stack == []
+    assert len(set(checker.ids)) == len(checker.ids)
+    for link in checker.links:
+        assert link.startswith("#") and link[1:] in checker.ids, link
+    assert all(source.startswith("data:image/") for source in checker.sources)
+    assert not re.search(r"https?://|@import|url\(|<script|<link", html), "needs the network"
+    return checker, " ".join(" ".join(checker.text).split())
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for seed, options in enumerate(({}, {"y": made.OUT_OF_ORDER}, {"end": False})):
+        sink = BagSink(tmp_path / f"{seed:06d}")
+        made.ranking_episode(sink, **options)
+        for camera, seq in [*(("head", s) for s in range(9)), ("third", 3)]:
+            stamp = seq * CONTROL_PERIOD_NS
+            sink.frames((CameraFrame(camera, seq, stamp, 32, 24, "png", made.png()),))
+        sink.writer.close(wall_s=0.5)
+    return tmp_path
+
+
+def test_the_page_of_a_folder(folder):
+    path = report.write_report(folder)
+    checker, text = checked(path.read_text())
+    assert path == folder / "report.html" and len(list(folder.glob("scores-*.json"))) == 1
+    assert "1 of 3 episodes succeeded" in text and "2 of 2 live verdicts confirmed" in text
+    assert "1 episode has no verdict" in text
+    assert "goal not reached: ordered" in text and "incomplete recording: no end event" in text
+    assert "blocks_ranking_rgb 1/3" in text and "6 % to 79 %" in text.replace("\u202f", " ")
+    assert len(checker.sources) == 2 * report.FRAMES_PER_EPISODE, "of the failed two"
+    assert text.count("head, state 0, 0.00 s") == text.count("head, state 8, 0.16 s") == 2
+    data = base64.b64decode(checker.sources[0].partition(",")[2])
+    assert data == made.png()
+
+
+def test_the_newest_result_file_is_used_and_nothing_scored_again(folder):
+    report.write_report(folder)
+    (first,) = folder.glob("scores-*.json")
+    value = json.loads(first.read_text())
+    value["episodes"] = value["episodes"][:1]
+    (folder / "scores-29990101T000000Z.json").write_text(json.dumps(value))
+    text = checked(report.write_report(folder, folder / "other.html").read_text())[1]
+    assert "1 of 1 episodes succeeded" in text and "No episode failed" in text
+    assert "scores-29990101T000000Z.json" in text
+
+
+def test_run_manifest_tells_how_to_repeat(folder):
+    run = {
+        "started": "2026-01-02T03:04:05Z", "status": "interrupted", "python": "3.11",
+        "command": ["bench_tasks", "run", "--out", "a b"], "git": {"commit": "abc", "dirty": True},
+        "packages": {"mujoco": "3.3"}, "task_versions": {"blocks_ranking_rgb": 1},
+    }  # fmt: skip
+    (folder / "run.json").write_text(json.dumps(run))
+    text = checked(report.write_report(folder).read_text())[1]
+    assert "bench_tasks run --out 'a b'" in text and "abc with local changes" in text
+    assert "mujoco 3.3" in text and "blocks_ranking_rgb version 1" in text
+    assert "did not finish" in text and "run 2026-01-02 03:04 UTC" in text
+
+
+def score(**changes):
+    base = dict(
+        task="t", seed=1, success=False, progress=0.5, cause="lost: x", state_hash="ab", bag="",
+        wall_s=2.0, sim_s=4.0, stages={"up": True, "down": False}, tier=2, planner="p", policy="q",
+    )  # fmt: skip
+    return EpisodeScore(**{**base, **changes})
+
+
+def test_text_of_planners_and_tasks_is_never_markup():
+    nasty = "<script>alert(1)</script>\"'&"
+    episode = score(
+        task=nasty, cause=nasty, planner=nasty, policy=nasty, stages={nasty: True},
+        notes=(nasty,), agrees=False, state_hash="ab",
+        details={"questions": {nasty: {"gold": {nasty: nasty}, "answer": {nasty: nasty},
+                                       "accuracy": 0.0, "chance": 0.5}}},
+    )  # fmt: skip
+    run = {"command": [nasty], "git": {"commit": nasty}, "packages": {nasty: nasty},
+           "status": "odd"}  # fmt: skip
+    html = report.page([episode], run, {}, nasty)
+    checked(html.replace("&lt;script", ""))
+    assert "<script" not in html
+
+
+def test_many_failures_keep_the_page_small():
+    episodes = [score(seed=k) for k in range(300)]
+    html = report.page(episodes, {}, {}, "x")
+    checked(html)
+    assert html.count("Pictures left out") == 300 - report.MAX_PICTURED
+
+
+def test_empty_and_wrong_folders(tmp_path):
+    with pytest.raises(UsageError, match="no recordings"):
+        report.write_report(tmp_path)
+    with pytest.raises(UsageError, match="not a folder"):
+        report.write_report(tmp_path / "missing")
+    (tmp_path / "scores-1.json").write_text("[]")
+    with pytest.raises(UsageError, match="JSON object"):
+        report.write_report(tmp_path)
+
+
+def test_groups_count_the_unscored_as_failures():
+    group = together([
+        score(success=True, cause="", progress=1.0, stages={"up": True, "down": True}),
+        score(cause="setup: no layout", scored=False, progress=0.0, stages={}),
+        score(cause="lost: y"),
+    ])  # fmt: skip
+    assert (group.count, group.successes, group.unscored) == (3, 1, 1)
+    assert group.share == pytest.approx(1 / 3) and group.progress == pytest.approx(0.5)
+    assert group.causes == {"lost": 1, "setup": 1} and category("a: b: c") == "a"
+    assert group.stages == {"up": 1.0, "down": 0.5} and group.chance is None
+    assert (group.sim_s, group.wall_s) == (12.0, 6.0)
+
+
+def test_groups_are_ordered_and_never_mix_agents():
+    episodes = [score(task="b", tier=None, kind="probe"), score(task="z", tier=1), score(task="a")]
+    assert [g.name for g in by_task(episodes)] == ["z", "a", "b"]
+    assert [g.name for g in by_tier(episodes)] == ["tier 1", "tier 2", "probe"]
+    both = [score(planner="x", success=True), score(planner="y")]
+    assert [(g.name, g.successes) for g in by_task(both)] == [("t (x, q)", 1), ("t (y, q)", 0)]
