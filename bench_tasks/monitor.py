@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 from bench_tasks.tasks.base import Ask, Task
 from bench_tasks.view import View
 from bench_tasks.vocabulary import Event, Scene, Verdict, WorldState
 
 __all__ = ["Monitor"]
+
+MAX_GAP_PERIODS = 3
+"""A longer gap between stamps is time in which nobody looked: the goal's hold starts anew."""
 
 
 class Monitor:
@@ -49,21 +54,35 @@ class Monitor:
             self._cause = event.data["cause"]
 
     def on_state(self, state: WorldState) -> None:
-        """Take the next state. ValueError when one is missing."""
+        """Take the next state. ValueError when one is missing or time does not go on.
+
+        A state with a number that is not finite fails the episode: no check can be trusted then.
+        """
         if self._last is not None and state.seq != self._last.seq + 1:
             raise ValueError(f"state {self._last.seq + 1} is missing: {state.seq} came instead")
+        gap_ns = 0 if self._last is None else state.stamp_ns - self._last.stamp_ns
+        if self._last is not None and gap_ns <= 0:
+            raise ValueError(f"state {state.seq} is not later than state {self._last.seq}")
+        if gap_ns > MAX_GAP_PERIODS * self._scene.control_period_ns:
+            self._held_since_ns = None
         self._last = state
         if self._start is None:
             self._start = state
-        if not self._acting or self.finished or self._goal is None:
+        if self.finished:
+            return
+        if not _finite(state):
+            self._broken = "every number finite"
+            return
+        if not self._acting or self._goal is None:
             return
         view = View(self._scene, state, self._start)
         for check in self._invariants:
             if not check.holds(view):
                 self._broken = check.name
                 return
+        before = {name for name, reached in self._stages.items() if reached}
         for check in self._stage_checks:
-            if not self._stages[check.name] and check.holds(view):
+            if check.name not in before and before.issuperset(check.after) and check.holds(view):
                 self._stages[check.name] = True
         self._unmet = [check.name for check in self._goal.checks if not check.holds(view)]
         self._unmet += [f"{name} before" for name in self._goal.after if not self._stages[name]]
@@ -126,7 +145,23 @@ class Monitor:
                 return self._cause or f"unanswered: {name}"
             if score < 1.0:
                 return f"wrong answer: {name}"
+        if self._goal is None and not scores:
+            return self._cause or "nothing to check"
         if self._goal is None or self._reached:
             return ""
         brief = "never checked" if self._held_since_ns is None else "held too briefly"
         return self._cause or f"goal not reached: {', '.join(self._unmet) or brief}"
+
+
+def _finite(state: WorldState) -> bool:
+    """Whether no number of the state is NaN or infinite (either makes its array's sum so)."""
+    return math.isfinite(
+        sum(
+            float(array.sum())
+            for array in (
+                state.joint_position, state.joint_velocity, state.joint_effort,
+                state.gripper_opening, state.ee_pose, state.command, state.object_pose,
+                state.object_twist, state.contact_force,
+            )
+        )
+    )

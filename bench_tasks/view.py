@@ -11,6 +11,8 @@ __all__ = ["View", "compose", "invert", "quat_from_yaw", "rotate", "rotation_mat
 
 REST_LINEAR_M_S = 0.02
 REST_ANGULAR_RAD_S = 0.2
+SQUEEZE_M = 0.002
+"""Fingers hold something when it keeps them this much wider open than they are told to be."""
 
 
 def rotation_matrix(quat: np.ndarray) -> np.ndarray:
@@ -95,6 +97,14 @@ class View:
         """Angle between the object's z axis and the vertical, rad."""
         return float(np.arccos(np.clip(rotation_matrix(self.pose(name)[3:])[2, 2], -1.0, 1.0)))
 
+    def lean(self, name: str) -> float:
+        """Angle between the vertical and the nearest of the object's axes, rad.
+
+        0 for a block on any of its faces, where `tilt` asks for one of them.
+        """
+        upness = np.abs(rotation_matrix(self.pose(name)[3:])[2]).max()
+        return float(np.arccos(np.clip(upness, -1.0, 1.0)))
+
     def at_rest(self, name: str) -> bool:
         """Whether the object moves slower than 2 cm/s and 0.2 rad/s."""
         twist = self.state.object_twist[self.scene.index(name)]
@@ -141,7 +151,14 @@ class View:
         )
 
     def grasped(self, name: str, arm: str, force_n: float = 0.5) -> bool:
-        """Whether both fingers of the arm press on the object."""
+        """Whether the arm holds the object: both fingers press on it, and it keeps them apart.
+
+        A fist that pushes also presses with both fingers, but nothing keeps it open.
+        """
+        k = ARMS.index(arm)
+        kept_open = self.state.gripper_opening[k] - self.state.command[8 * k + 7]
+        if not kept_open > SQUEEZE_M:
+            return False
         return self.touching(name, f"{arm}_finger1", force_n) and self.touching(
             name, f"{arm}_finger2", force_n
         )

@@ -68,13 +68,25 @@ class Ask:
     chance: float
     """Expected share of right answers of a guesser that knows the choices."""
 
+    def __post_init__(self) -> None:
+        """ValueError when nothing is asked for, or something that is not among the choices."""
+        if not self.gold or not 0.0 <= self.chance < 1.0:
+            raise ValueError(f"{self.question.name}: gold {self.gold}, chance {self.chance}")
+        for item, value in self.gold.items():
+            if value not in self.question.choices.get(item, ()):
+                raise ValueError(f"{self.question.name}: {item} {value!r} is not a choice")
+
 
 @dataclass(frozen=True)
 class Check:
-    """One named condition over the state: `holds(view)` -> bool."""
+    """One named condition over the state: `holds(view)` -> bool.
+
+    As a stage it counts only from the state after all the stages named in `after` were reached.
+    """
 
     name: str
     holds: Any
+    after: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -87,6 +99,11 @@ class Goal:
     checks: tuple[Check, ...]
     hold_s: float = 0.5
     after: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """ValueError when there is nothing to check."""
+        if not self.checks or self.hold_s <= 0.0:
+            raise ValueError("a goal needs at least one check and a time to hold")
 
 
 class Task(abc.ABC):

@@ -31,7 +31,7 @@ def _ordered(view: View) -> bool:
 
 def _on_table(view: View) -> bool:
     return all(
-        view.supported_by(name, "table") and view.tilt(name) < 0.1 for name in ORDER
+        view.supported_by(name, "table") and view.lean(name) < 0.1 for name in ORDER
     )
 
 

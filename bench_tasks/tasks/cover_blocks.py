@@ -119,10 +119,14 @@ class CoverBlocks(Task):
         )
 
     def invariants(self, scene: Scene) -> tuple[Check, ...]:
-        """Looking under another cover is guessing."""
+        """Looking under another cover is guessing, and so is trying whether it is loose."""
         target = scene.params["target"]
         wrong = [f"{p}_cover" for p, block in scene.params["at"].items() if block != target]
         return (
+            Check(
+                "no other cover touched",
+                lambda v: not any(v.touched_by_robot(c) for c in wrong),
+            ),
             Check(
                 "no other cover opened",
                 lambda v: all(

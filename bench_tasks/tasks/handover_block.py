@@ -56,7 +56,7 @@ class HandoverBlock(Task):
         )
 
     def goal(self, scene: Scene) -> Goal:
-        """On the pad, let go, after both hands held it in the air."""
+        """On the pad, let go, after it went from hand to hand in the air."""
         return Goal(
             (
                 Check(
@@ -68,27 +68,30 @@ class HandoverBlock(Task):
                 Check("on the table", lambda v: v.supported_by("bar", "table")),
                 Check(
                     "lying flat",
-                    lambda v: v.tilt("bar") < 0.15 and v.position("bar")[2] < WIDTH_M / 2 + 0.01,
+                    lambda v: v.lean("bar") < 0.15 and v.position("bar")[2] < WIDTH_M / 2 + 0.01,
                 ),
                 Check("let go", lambda v: not v.touched_by_robot("bar")),
             ),
-            after=("in both hands in the air",),
+            after=("in the receiver's hand alone",),
         )
 
     def stages(self, scene: Scene) -> tuple[Check, ...]:
-        """Taken, in both hands, in the receiver's hand alone."""
+        """Taken, in both hands, in the receiver's hand alone: in this order."""
         giver, receiver = scene.params["giver"], scene.params["receiver"]
         return (
             Check(
                 "taken by the giver",
                 lambda v: v.grasped("bar", giver) and not v.touching("bar", "table"),
             ),
-            Check("in both hands in the air", _in_air_in_both_hands),
+            Check(
+                "in both hands in the air", _in_air_in_both_hands, after=("taken by the giver",)
+            ),
             Check(
                 "in the receiver's hand alone",
                 lambda v: v.grasped("bar", receiver)
-                and not v.grasped("bar", giver)
+                and not any(v.touching("bar", f"{giver}_finger{k}") for k in (1, 2))
                 and not v.touching("bar", "table"),
+                after=("in both hands in the air",),
             ),
         )
 

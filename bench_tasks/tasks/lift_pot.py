@@ -6,7 +6,7 @@ import numpy as np
 
 from bench_tasks.tasks.base import Check, Goal, Layout, ObjectSpec, Task
 from bench_tasks.tasks.layouts import upright
-from bench_tasks.view import View
+from bench_tasks.view import View, compose, invert
 from bench_tasks.vocabulary import ARMS, Scene, SkillCall
 
 HEIGHT_M = 0.10
@@ -14,6 +14,21 @@ LIFT_M = 0.16
 REQUIRED_M = 0.10
 LEVEL_RAD = 0.17
 SPILL_RAD = 0.35
+
+
+RADIUS_M = 0.08
+
+
+def _hand_on_each_handle(view: View) -> bool:
+    """Whether one hand is beyond the wall on each handle's side (+y and -y of the pot)."""
+    pot = invert(view.pose("pot"))
+    y = sorted(float(compose(pot, hand)[1]) for hand in view.state.ee_pose)
+    return y[0] < -RADIUS_M and y[1] > RADIUS_M
+
+
+def _on_fingers_alone(view: View) -> bool:
+    others = ("table", *(f"{arm}_{part}" for arm in ARMS for part in ("arm", "hand")))
+    return not any(view.touching("pot", other) for other in others)
 
 
 def _lifted(view: View) -> float:
@@ -31,7 +46,7 @@ class LiftPot(Task):
 
     def objects(self) -> tuple[ObjectSpec, ...]:
         """The pot."""
-        return (ObjectSpec("pot", "pot", "gray", {"radius": 0.08, "height": HEIGHT_M}),)
+        return (ObjectSpec("pot", "pot", "gray", {"radius": RADIUS_M, "height": HEIGHT_M}),)
 
     def layout(self, rng: np.random.Generator) -> Layout:
         """In the middle, its handles to the left and right."""
@@ -53,7 +68,8 @@ class LiftPot(Task):
                 Check("10 cm up", lambda v: _lifted(v) >= REQUIRED_M),
                 Check("level", lambda v: v.tilt("pot") < LEVEL_RAD),
                 Check("in both hands", lambda v: all(v.grasped("pot", arm) for arm in ARMS)),
-                Check("off the table", lambda v: not v.touching("pot", "table")),
+                Check("one hand on each handle", _hand_on_each_handle),
+                Check("on the fingers alone", _on_fingers_alone),
             )
         )
 

@@ -61,6 +61,7 @@ class StackBlocksTwo(Task):
             (
                 Check("red on green", lambda v: _stacked(v)),
                 Check("red carried by green", lambda v: v.supported_by("red_block", "green_block")),
+                Check("lying flat", lambda v: v.lean("red_block") < 0.1),
                 Check("red off the table", lambda v: not v.touching("red_block", "table")),
                 Check("green on the table", lambda v: v.supported_by("green_block", "table")),
                 Check(
