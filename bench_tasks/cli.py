@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -25,7 +26,7 @@ examples:
 
 exit status:
   0  done; a failed task is a result, not an error
-  1  done, but some episode has no verdict, or live and offline verdict differ
+  1  done, but some episode is missing or has no verdict, or its live and offline verdict differ
      (doctor: something that is needed does not work)
   2  could not be done: wrong argument, unreadable or unwritable path, full disk
   130  interrupted; finished episodes are kept
@@ -171,13 +172,17 @@ def _results(args: argparse.Namespace, episodes: list[Any], more: dict[str, str]
         return
     from bench_tasks.summary import by_task
 
-    rows = [("task", "success", "95 % interval", "progress", "unscored", "causes of failure")]
+    rows = [("task", "success", "95 % interval", "progress", "answers (chance)", "unscored",
+             "causes of failure")]  # fmt: skip
     for group in by_task(episodes):
         low, high = group.interval
         causes = ", ".join(f"{cause} ({n})" for cause, n in group.causes.items())
+        answers = "-"
+        if group.accuracy is not None:
+            answers = f"{group.accuracy:.0%} ({group.chance:.0%})"
         rows.append((
             group.name, f"{group.successes}/{group.count}", f"{low:.0%} to {high:.0%}",
-            f"{group.progress:.2f}", str(group.unscored), causes or "-",
+            f"{group.progress:.2f}", answers, str(group.unscored), causes or "-",
         ))  # fmt: skip
     _table(rows)
     differ = sum(e.agrees is False for e in episodes)
@@ -187,6 +192,7 @@ def _results(args: argparse.Namespace, episodes: list[Any], more: dict[str, str]
 
 def _score(args: argparse.Namespace) -> int:
     from bench_tasks import scoring
+    from bench_tasks.manifest import missing_episodes, read_json
     from bench_tasks.progress import Progress
 
     meter: list[Progress] = []
@@ -202,7 +208,11 @@ def _score(args: argparse.Namespace) -> int:
     _results(args, scores, {"scores": str(saved or "")})
     if saved and not args.json:
         print(f"written to {saved}")
-    return 0 if all(s.scored and s.agrees is not False for s in scores) else 1
+    run = args.dir / "run.json"
+    missing = missing_episodes(read_json(run), len(scores)) if run.exists() else ""
+    if missing:
+        print(f"bench_tasks: {missing}", file=sys.stderr)
+    return 0 if not missing and all(s.scored and s.agrees is not False for s in scores) else 1
 
 
 def _report(args: argparse.Namespace) -> int:
@@ -237,7 +247,9 @@ def main(argv: list[str] | None = None) -> int:
     """Run the command line and return the exit status."""
     try:
         args = _parser().parse_args(argv)
-        return _COMMANDS[args.command](args)
+        status = _COMMANDS[args.command](args)
+        sys.stdout.flush()
+        return status
     except BenchError as error:
         print(f"bench_tasks: {' '.join(str(error).split())}", file=sys.stderr)
         return getattr(error, "exit_status", 2)
@@ -245,7 +257,8 @@ def main(argv: list[str] | None = None) -> int:
         print("bench_tasks: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        sys.stderr.close()  # the reader went away: nobody is left to tell
+        # Whoever read the output went away; nothing may be flushed to it when Python exits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
 
 

@@ -21,8 +21,8 @@ import bench_tasks
 from bench_tasks.errors import BenchError, UsageError
 
 __all__ = [
-    "RunManifest", "environment", "episode_manifest", "read_json", "utc_now", "writable_folder",
-    "write_json",
+    "RunManifest", "environment", "episode_manifest", "missing_episodes", "read_json", "utc_now",
+    "writable_folder", "write_json",
 ]  # fmt: skip
 
 FORMAT_VERSION = 1
@@ -151,6 +151,18 @@ class RunManifest:
         """Say how the run ended ("complete" or "interrupted")."""
         self.value |= {"status": status, "finished": utc_now(), **more}
         write_json(self._path, self.value)
+
+
+def missing_episodes(run: dict[str, Any], present: int) -> str:
+    """What to say when a run (run.json, or {}) asked for more episodes than are there; else ""."""
+    asked = run.get("configuration", {})
+    tasks, episodes = asked.get("tasks"), asked.get("episodes")
+    if not isinstance(tasks, list) or not isinstance(episodes, int):
+        return ""
+    planned = len(tasks) * episodes
+    if present >= planned:
+        return ""
+    return f"{planned - present} of the {planned} episodes that the run asked for are missing"
 
 
 def episode_manifest(

@@ -7,8 +7,9 @@ from an episode that runs without middleware. Both give the same bag.
 from __future__ import annotations
 
 import errno
+import os
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 import yaml
 from mcap.writer import CompressionType, Writer
@@ -85,6 +86,10 @@ class _File:
     def flush(self) -> None:
         """Nothing is held back."""
 
+    def sync(self) -> None:
+        """Wait until the disk has it: what is called complete survives a power failure."""
+        os.fsync(self.file.fileno())
+
     def close(self) -> None:
         self.file.close()
 
@@ -116,7 +121,8 @@ class BagWriter:
         self._file: _File | None = None
         try:
             self._file = _File(self._mcap)
-            self._writer = Writer(self._file, CHUNK_BYTES, CompressionType.ZSTD)
+            output = cast("IO[Any]", self._file)
+            self._writer = Writer(output, CHUNK_BYTES, CompressionType.ZSTD)
             self._writer.start(profile="ros2", library="bench_tasks")
         except OSError as error:
             raise self._failed(error) from None
@@ -205,8 +211,10 @@ class BagWriter:
             return
         self._open = False
         try:
+            assert self._file is not None
             self._writer.finish()
-            self._file.close()  # type: ignore[union-attr]
+            self._file.sync()
+            self._file.close()
             self._metadata()
         except OSError as error:
             raise self._failed(error) from None

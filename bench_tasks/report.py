@@ -14,7 +14,7 @@ from typing import Any
 from bench_tasks import scoring
 from bench_tasks.bag import frames
 from bench_tasks.errors import BenchError, UsageError
-from bench_tasks.manifest import read_json
+from bench_tasks.manifest import missing_episodes, read_json
 from bench_tasks.progress import duration
 from bench_tasks.report_style import CSS
 from bench_tasks.scoring import EpisodeScore
@@ -110,6 +110,8 @@ def _warnings(whole: Group, run: dict[str, Any]) -> str:
     lines = []
     if run.get("status") not in (None, "complete"):
         lines.append(f"The run did not finish: its manifest says {run['status']}.")
+    missing = missing_episodes(run, whole.count)
+    lines += [f"{missing}."] if missing else []
     if whole.unscored:
         few = "1 episode has no verdict and counts as a failure"
         many = f"{whole.unscored} episodes have no verdict and count as failures"

@@ -85,6 +85,23 @@ def test_score_exits_1_when_something_has_no_verdict_and_writes_on_request_only(
     assert not list(folder.glob("scores-*"))
 
 
+def test_episodes_that_the_run_asked_for_and_are_not_there_are_missed(folder, capsys):
+    run = {"configuration": {"tasks": ["blocks_ranking_rgb"], "episodes": 3}}
+    (folder / "run.json").write_text(json.dumps(run))
+    assert main(["score", str(folder)]) == 1
+    assert "1 of the 3 episodes that the run asked for are missing" in capsys.readouterr().err
+    assert main(["report", str(folder)]) == 0
+    assert "1 of the 3 episodes" in (folder / "report.html").read_text()
+
+
+def test_output_that_nobody_reads_is_no_error():
+    done = command("list")
+    done.stdout.close()
+    done.stdout = None
+    assert "Exception" not in done.communicate(timeout=60)[1]
+    assert done.returncode in (0, 141)
+
+
 MISTAKES = {
     "no command": [],
     "unknown command": ["frobnicate"],
