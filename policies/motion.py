@@ -59,7 +59,28 @@ def _timed(points: np.ndarray, least_s: float = 0.1) -> Phase:
     acceleration = np.sqrt(
         float((span / (MAX_ACCELERATION * SPEED_SCALE)).max()) * _PEAK_ACCELERATION
     )
-    return Phase(points, max(speed, acceleration, least_s))
+    phase = Phase(points, max(speed, acceleration, least_s))
+    # A straight TCP line bends in joint space, which the formulas above do not see.
+    for _ in range(10):
+        excess = _excess(phase)
+        if excess <= 1.0:
+            break
+        phase = Phase(points, phase.ticks * _PERIOD_S * max(1.02, np.sqrt(excess)))
+    return phase
+
+
+def _excess(phase: Phase) -> float:
+    """Peak joint speed or acceleration of the sampled motion over what is allowed."""
+    track = phase.sample(phase.ticks)[:, :7]
+    begin, end = np.tile(phase.points[0, :7], (2, 1)), phase.points[-1:, :7]
+    speed = np.diff(np.concatenate([begin, track, end]), axis=0) / _PERIOD_S
+    acceleration = np.diff(speed, axis=0) / _PERIOD_S
+    return float(
+        max(
+            (np.abs(speed) / (MAX_VELOCITY * SPEED_SCALE)).max(),
+            (np.abs(acceleration) / (MAX_ACCELERATION * SPEED_SCALE)).max(),
+        )
+    )
 
 
 def joint_move(start: np.ndarray, joints: np.ndarray) -> Phase:
@@ -135,7 +156,8 @@ def sample_pair(
 
 def collision_free(kinematics: DualArm, actions: np.ndarray) -> str | None:
     """What collides first along actions (t, 16), or None."""
-    for action in actions[_CHECK_EVERY - 1 :: _CHECK_EVERY]:
+    # From the end backwards, so that where the motion comes to rest is always looked at.
+    for action in actions[::-1][::_CHECK_EVERY][::-1]:
         hit = kinematics.collision(action[:7], action[8:15], (action[7], action[15]))
         if hit is not None:
             return hit
