@@ -75,11 +75,11 @@ class SkillPolicy:
 
     def accept(self, plan: Plan) -> None:
         """Take a plan to execute from the present state on."""
-        self._steps = list(plan.checked().steps)
-        for call in itertools.chain.from_iterable(self._steps):
+        steps = list(plan.checked().steps)
+        for call in itertools.chain.from_iterable(steps):
             if "object" in call.args:
                 self._scene.object(call.args["object"])
-        self._track, self._completed, self._status = None, 0, "done"
+        self._steps, self._track, self._completed, self._status = steps, None, 0, "done"
 
     def infer(self, observation: Observation) -> ActionChunk:
         """Return the next actions, or say how the plan went."""
@@ -119,7 +119,8 @@ class SkillPolicy:
             if opening < _CLOSED_M or not any(view.touching(item.name, f) for f in fingers):
                 del self._held[arm]
                 call = next((c for c in self._current if c.arm == arm), SkillCall("hold", arm))
-                if call.skill not in ("open", "place"):
+                # Fingers that were told to close hold on; a `place` may lose it on the way, too.
+                if view.state.command[8 * ARMS.index(arm) + 7] < _CLOSED_M:
                     raise _Failure(call, f"grasp lost: {item.name} slipped from the {arm} hand")
 
     def _finish(self, view: View) -> None:
@@ -131,9 +132,7 @@ class SkillPolicy:
                     raise _Failure(call, f"grasp missed: {call.arm} hand does not hold {name}")
                 tcp = view.state.ee_pose[ARMS.index(call.arm)]
                 self._held[call.arm] = _Held(name, compose(invert(tcp), view.pose(name)))
-            elif call.skill == "open" or (
-                call.skill == "place" and call.args.get("release", True)
-            ) or call.args.get("opening_m", 0.0) > 0.0:
+            elif _lets_go(call):
                 self._held.pop(call.arm, None)
         self._track = None
         self._completed += 1
@@ -261,6 +260,7 @@ class SkillPolicy:
 
     def _chain(self, arm: str, start: np.ndarray, moves) -> Iterator[Phase]:
         """Phases of one move after the other, each from where the last one ended."""
+        opening = start[7]
         for kind, value in moves:
             if kind == "line":
                 phase = line_move(self._kinematics, arm, start, value)
@@ -269,24 +269,33 @@ class SkillPolicy:
                     here = self._kinematics.forward(arm, start[:7])
                     if here[2] < HIGH_M:
                         up = np.concatenate([here[:2], [HIGH_M], here[3:]])
-                        phase = line_move(self._kinematics, arm, start, up)
-                        start = phase.points[-1]
-                        yield phase
+                        rise = line_move(self._kinematics, arm, start, up)
+                        start = rise.points[-1]
+                        yield rise
                 joints = self._kinematics.inverse(arm, value, start[:7])
                 if joints is None:
                     where = ", ".join(f"{v:.3f}" for v in value[:3])
                     raise MotionError(f"unreachable: {arm} arm cannot reach ({where})")
                 phase = joint_move(start, joints)
             elif kind == "grip":
-                phase = gripper_phase(start, value)
+                opening = value
+                phase = gripper_phase(start, opening)
             else:  # open on the way: the fingers need not wait for the arm
-                start = np.append(start[:7], value)
+                opening = value
                 continue
+            phase.points[:, 7] = np.linspace(start[7], opening, len(phase.points))
             start = phase.points[-1]
             yield phase
 
 
 _ROUTES = ("line", "joint", "high")
+
+
+def _lets_go(call: SkillCall) -> bool:
+    """Whether the call is meant to end with nothing in the hand."""
+    if call.skill == "place":
+        return call.args.get("release", True)
+    return call.skill == "open" or call.args.get("opening_m", 0.0) > 0.0
 
 
 class _Failure(Exception):
