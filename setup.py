@@ -16,7 +16,7 @@ setup(
     license="Apache-2.0",
     python_requires=">=3.10,<3.14",
     packages=find_packages(
-        include=[f"{top}{sub}" for top in (NAME, "sim", "policies", "hardware") for sub in ("", ".*")]
+        include=[top + sub for top in (NAME, "sim", "policies", "hardware") for sub in ("", ".*")]
     ),
     include_package_data=True,
     package_data={"": ["*.json", "*.yaml", "*.xml", "*.html", "*.css", "*.js"]},

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import numpy
 
-BAKED_NUMPY = re.compile(r"/opt/python/cp\d+-cp\d+/lib/python[\d.]+/site-packages/numpy/_core/include")
-BAKED_PYTHON = re.compile(r"/opt/python/cp\d+-cp\d+/include/python[\d.]+")
+BUILDER = r"/opt/python/cp\d+-cp\d+"
+BAKED_NUMPY = re.compile(BUILDER + r"/lib/python[\d.]+/site-packages/numpy/_core/include")
+BAKED_PYTHON = re.compile(BUILDER + r"/include/python[\d.]+")
 
 
 def rewrite(share: Path, python_include: str, numpy_include: str) -> int:

@@ -63,7 +63,7 @@ class Steps:
         self, name: str, command: list[str], advice: str, env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
     ) -> None:
-        """Run a command into a log, with a sign of life; Failed shows the log's end and `advice`."""
+        """Run a command into a log, with a sign of life; Failed tells the log's end and `advice`."""
         log = self.folder / f"{name}.log"
         stop = threading.Event()
 
@@ -86,7 +86,8 @@ class Steps:
         if code != 0:
             tail = log.read_text(errors="replace").splitlines()[-15:]
             sys.stderr.write("\n".join(f"    {line}" for line in tail) + "\n")
-            raise Failed(f"{Path(command[0]).name} ended with status {code} (whole log: {log}). {advice}")
+            program = Path(command[0]).name
+            raise Failed(f"{program} ended with status {code} (whole log: {log}). {advice}")
 
     def finish(self) -> None:
         """Say how long it took, if anything was to be done."""

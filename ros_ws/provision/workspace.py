@@ -11,7 +11,7 @@ from ros import Ros
 
 __all__ = ["build_interfaces", "build_package", "install_small_ros2"]
 
-INTERFACES = ("*.msg", "*.srv", "*.action", "CMakeLists.txt", "package.xml")
+INTERFACES = ("*.msg", "*.srv", "*.action", "*.in", "CMakeLists.txt", "package.xml")
 
 
 def interface_packages(root: Path, ros: Ros) -> list[Path]:
@@ -26,7 +26,7 @@ def colcon(root: Path, ros: Ros) -> tuple[list[str], dict[str, str]]:
     venv = root / ".venv"
     program = shutil.which("colcon") if ros.real else str(venv / "bin/colcon")
     if program is None:
-        raise Failed("colcon missing. Run: sudo apt-get install -y python3-colcon-common-extensions")
+        raise Failed("no colcon. Run: sudo apt-get install -y python3-colcon-common-extensions")
     env = {**os.environ, "PATH": f"{venv / 'bin'}:{os.environ.get('PATH', '')}"}
     if not ros.real:
         env["AMENT_PREFIX_PATH"] = env["CMAKE_PREFIX_PATH"] = str(venv)
@@ -57,7 +57,7 @@ def build_interfaces(root: Path, ros: Ros, steps: Steps, key: str) -> None:
         if not ros.real:
             link_libraries(root)
 
-    steps.step("interfaces", digest(files, key), "building the ROS interfaces (about 1 min)", action)
+    steps.step("interfaces", digest(files, key), "ROS interfaces (about 1 min)", action)
 
 
 def link_libraries(root: Path) -> None:

@@ -66,9 +66,9 @@ class ExecuteProcess(Action):
         env = {k: text(v, context) for k, v in {**chosen, **(self.additional_env or {})}.items()}
         cwd = None if self.cwd is None else text(self.cwd, context, "cwd")
         label = self.label(command, context)
-        context.service.start(
-            self, label, [" ".join(command)] if self.shell else command, env, cwd, self.shell, output
-        )
+        if self.shell:
+            command = [" ".join(command)]
+        context.service.start(self, label, command, env, cwd, self.shell, output)
 
 
 def die_with_parent(parent: int) -> Any:

@@ -8,11 +8,11 @@ from pathlib import PurePath
 from typing import Any
 
 import yaml
-
 from launch.context import LaunchContext
 from launch.entity import Substitution, text
 from launch.errors import LaunchError
 from launch.process import ExecuteProcess
+
 from small_ros2.packages import executable_of
 
 __all__ = ["Node"]

@@ -6,6 +6,7 @@ from typing import Any
 
 from launch.context import LaunchContext
 from launch.entity import Substitution, text
+
 from small_ros2.packages import prefix_of, share_of
 
 __all__ = ["FindPackagePrefix", "FindPackageShare"]

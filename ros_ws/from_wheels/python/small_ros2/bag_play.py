@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from launch.errors import LaunchError
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
-from launch.errors import LaunchError
 from small_ros2.bag_read import messages, summarise
 from small_ros2.messages import message_class
 from small_ros2.packages import choices

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from launch.errors import LaunchError
 from mcap.exceptions import McapError
 from mcap.reader import make_reader
-
-from launch.errors import LaunchError
 
 __all__ = ["Summary", "files_of", "info", "messages", "summarise"]
 

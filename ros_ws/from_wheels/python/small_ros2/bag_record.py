@@ -9,10 +9,10 @@ from typing import Any
 
 import rclpy
 import yaml
+from launch.errors import LaunchError
 from mcap.writer import CompressionType, Writer
 from rclpy.signals import SignalHandlerOptions
 
-from launch.errors import LaunchError
 from small_ros2.graph import offered_qos, topic_types
 from small_ros2.messages import definition_of, message_class
 

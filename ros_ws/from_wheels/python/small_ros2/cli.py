@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from launch.errors import LaunchError
+
 from small_ros2 import bag_verbs, launch_verb, topic_verbs
 
 __all__ = ["main"]

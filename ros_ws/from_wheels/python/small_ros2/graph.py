@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from launch.errors import LaunchError
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 
-from launch.errors import LaunchError
 from small_ros2.packages import choices
 
 __all__ = ["offered_qos", "settle", "topic_type", "topic_types"]

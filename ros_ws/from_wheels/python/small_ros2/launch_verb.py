@@ -12,6 +12,7 @@ from launch.entity import LaunchDescription
 from launch.errors import LaunchError
 from launch.launch_description_sources import load
 from launch.service import LaunchService
+
 from small_ros2.packages import choices, executable_of, launch_file_of
 
 __all__ = ["add_parsers", "declared", "parse_arguments"]

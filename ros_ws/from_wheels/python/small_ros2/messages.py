@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 from launch.errors import LaunchError
+
 from small_ros2.packages import share_of
 
 __all__ = ["definition_of", "message_class"]

@@ -11,7 +11,6 @@ from ament_index_python.packages import (
     get_package_prefix,
     get_packages_with_prefixes,
 )
-
 from launch.errors import LaunchError
 
 __all__ = ["choices", "executable_of", "launch_file_of", "prefix_of", "share_of"]
@@ -27,8 +26,8 @@ def prefix_of(package: str) -> Path:
     try:
         return Path(get_package_prefix(package))
     except (PackageNotFoundError, ValueError):
-        found = get_packages_with_prefixes()
-        runnable = [name for name, prefix in found.items() if (Path(prefix) / "lib" / name).is_dir()]
+        found = {name: Path(prefix) for name, prefix in get_packages_with_prefixes().items()}
+        runnable = [name for name, prefix in found.items() if (prefix / "lib" / name).is_dir()]
         raise LaunchError(
             f"package '{package}' not found; packages with executables: {choices(runnable)}"
         ) from None

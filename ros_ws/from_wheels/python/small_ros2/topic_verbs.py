@@ -12,9 +12,9 @@ from typing import Any
 
 import rclpy
 import yaml
+from launch.errors import LaunchError
 from rclpy.executors import ExternalShutdownException
 
-from launch.errors import LaunchError
 from small_ros2.graph import offered_qos, settle, topic_type
 from small_ros2.messages import message_class
 
