@@ -63,7 +63,7 @@ class Steps:
         self, name: str, command: list[str], advice: str, env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
     ) -> None:
-        """Run a command into a log, with a sign of life; Failed tells the log's end and `advice`."""
+        """Run a command into a log, with a sign of life; Failed holds its end and `advice`."""
         log = self.folder / f"{name}.log"
         stop = threading.Event()
 

@@ -71,6 +71,22 @@ class ExecuteProcess(Action):
         context.service.start(self, label, command, env, cwd, self.shell, output)
 
 
+def group_runs(group: int) -> bool:
+    """Whether a process group has members that are more than zombies.
+
+    Orphans stay zombies for as long as process 1 likes, which in a container can be seconds.
+    """
+    stats = list(Path("/proc").glob("[0-9]*/stat"))
+    for stat in stats:
+        try:
+            fields = stat.read_text().rsplit(")", 1)[1].split()
+        except (OSError, IndexError):
+            continue
+        if int(fields[2]) == group and fields[0] not in "ZX":
+            return True
+    return not stats
+
+
 def die_with_parent(parent: int) -> Any:
     """What a child does before it becomes the command: be killed as soon as `parent` is gone."""
 
@@ -143,7 +159,7 @@ class Process:
             os.killpg(self.pid, 0)
         except (ProcessLookupError, PermissionError):
             return False
-        return True
+        return group_runs(self.pid)
 
     def end(self) -> None:
         """Ask the group to end, and ask harder the longer it takes; call again and again."""

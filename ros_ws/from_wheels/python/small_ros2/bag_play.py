@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import yaml
 from launch.errors import LaunchError
+from rclpy.duration import Duration
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
 from small_ros2.bag_read import messages, summarise
@@ -52,7 +54,7 @@ def play(bag: Path, rate: float, topics: list[str] | None, wait_s: float) -> int
             topic: this.create_publisher(kind, topic, profile(summary.qos[topic]))
             for topic, kind in classes.items()
         }
-        time.sleep(wait_s)
+        wait_for_subscribers(publishers.values(), wait_s)
         begin, first = time.monotonic(), None
         for topic, stamp, data in messages(bag, chosen):
             first = stamp if first is None else first
@@ -67,8 +69,13 @@ def play(bag: Path, rate: float, topics: list[str] | None, wait_s: float) -> int
     return 0
 
 
+def wait_for_subscribers(publishers: Iterable[Any], seconds: float) -> None:
+    """Give subscribers time to be found, but no longer than it takes when all topics have one."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and not all(p.get_subscription_count() for p in publishers):
+        time.sleep(0.02)
+
+
 def acknowledged(publisher: Any) -> None:
     """Wait, within bounds, until reliable readers have everything."""
-    from rclpy.duration import Duration
-
     publisher.wait_for_all_acked(Duration(seconds=ACKNOWLEDGE_S))

@@ -13,13 +13,13 @@ from launch.errors import LaunchError
 from mcap.writer import CompressionType, Writer
 from rclpy.signals import SignalHandlerOptions
 
-from small_ros2.graph import offered_qos, topic_types
+from small_ros2.graph import OWN, offered_qos, topic_types
 from small_ros2.messages import definition_of, message_class
 
 __all__ = ["record"]
 
 LOOK_EVERY_S = 0.2
-OWN = ("/parameter_events", "/rosout")
+ENDLESS = {"sec": 9223372036, "nsec": 854775807}
 
 
 class Recorder:
@@ -54,9 +54,12 @@ class Recorder:
         """Begin to record one topic."""
         qos = offered_qos(node, topic)
         offered = yaml.safe_dump([{
-            "history": "keep_last", "depth": qos.depth,
-            "reliability": qos.reliability.name.lower(), "durability": qos.durability.name.lower(),
-        }])
+            "history": int(qos.history), "depth": qos.depth,
+            "reliability": int(qos.reliability), "durability": int(qos.durability),
+            "deadline": dict(ENDLESS), "lifespan": dict(ENDLESS), "liveliness": 1,
+            "liveliness_lease_duration": dict(ENDLESS),
+            "avoid_ros_namespace_conventions": False,
+        }], sort_keys=False)
         schema = self.writer.register_schema(kind, "ros2msg", definition_of(kind).encode())
         self.channels[topic] = self.writer.register_channel(
             topic, "cdr", schema, {"offered_qos_profiles": offered}

@@ -27,8 +27,8 @@ def add_parser(commands: Any) -> None:
     play.add_argument("bag", help="folder or .mcap file")
     play.add_argument("-r", "--rate", type=float, default=1.0, help="speed; default: 1")
     play.add_argument("--topics", nargs="+", help="only these")
-    play.add_argument("--wait", type=float, default=1.0, metavar="SECONDS",
-                      help="time for subscribers to be found before the first message; default: 1")
+    play.add_argument("--wait", type=float, default=3.0, metavar="SECONDS",
+                      help="how long to wait for every topic to have a subscriber; default: 3")
     play.set_defaults(run=run_play)
 
 

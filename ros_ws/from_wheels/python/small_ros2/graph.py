@@ -10,9 +10,11 @@ from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPo
 
 from small_ros2.packages import choices
 
-__all__ = ["offered_qos", "settle", "topic_type", "topic_types"]
+__all__ = ["OWN", "offered_qos", "settle", "topic_type", "topic_types"]
 
-SETTLE_S = 1.0
+QUIET_S = 1.0
+SETTLE_S = 3.0
+OWN = ("/parameter_events", "/rosout")
 
 
 def topic_types(node: Any) -> dict[str, str]:
@@ -21,11 +23,17 @@ def topic_types(node: Any) -> dict[str, str]:
 
 
 def settle(node: Any, seconds: float = SETTLE_S) -> dict[str, str]:
-    """Topics once discovery has had time to find them."""
+    """Topics once discovery brings nothing new for a second, or nothing at all in `seconds`."""
+    found: dict[str, str] = {}
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         time.sleep(0.05)
-    return topic_types(node)
+        now = topic_types(node)
+        if now != found:
+            found = now
+            if set(now) - set(OWN):
+                end = time.monotonic() + QUIET_S
+    return found
 
 
 def topic_type(node: Any, topic: str, seconds: float = 5.0) -> str:
