@@ -215,8 +215,10 @@ def _card(episode: EpisodeScore, pictured: bool) -> str:
                      f"not reached: {escape(', '.join(missed) or 'nothing')}</p>")  # fmt: skip
     for name, question in episode.details.get("questions", {}).items():
         given = question.get("answer") or {}
-        pairs = ", ".join(f"{k}: {given.get(k, 'no answer')} (right: {v})"
-                          for k, v in question.get("gold", {}).items())  # fmt: skip
+        pairs = "; ".join(
+            f"{item}: answered {given.get(item, 'nothing')}, correct is {gold}"
+            for item, gold in question.get("gold", {}).items()
+        )
         lines.append(f"<p class=soft>question {escape(str(name))}: {escape(pairs)}</p>")
     lines.append(_pictures(episode) if pictured else "<p class=soft>Pictures left out.</p>")
     return (f'<div class=card id="{_anchor(episode)}"><h3>{escape(episode.task)}, seed '
@@ -224,12 +226,17 @@ def _card(episode: EpisodeScore, pictured: bool) -> str:
 
 
 def _key_frames(path: Path) -> list[CameraFrame]:
-    """A few frames of the first camera, evenly over the episode, first and last among them."""
-    camera, found = "", []
+    """A few frames of one camera, evenly over the episode, first and last among them.
+
+    The head camera's, if there are any; otherwise those of the first by name.
+    """
+    taken: dict[str, dict[int, CameraFrame]] = {}
     for frame in frames(path):
-        camera = camera or frame.camera
-        if frame.camera == camera and (not found or found[-1].seq != frame.seq):
-            found.append(frame)
+        taken.setdefault(frame.camera, {}).setdefault(frame.seq, frame)
+    if not taken:
+        return []
+    chosen = taken.get("head") or taken[min(taken)]
+    found = [chosen[seq] for seq in sorted(chosen)]
     if len(found) <= FRAMES_PER_EPISODE:
         return found
     last = len(found) - 1
@@ -304,7 +311,9 @@ def _repeat(run: dict[str, Any], scored: dict[str, Any], source: str) -> str:
         "result file": source,
     }  # fmt: skip
     items = "".join(f"<dt>{k}</dt><dd>{escape(str(v))}</dd>" for k, v in facts.items() if v)
-    command = shlex.join(str(word) for word in about.get("command", []))
+    words = [escape(shlex.quote(str(word))) for word in about.get("command", [])]
+    # Lines break between the words of a command; only a very long one is broken itself.
+    command = " ".join(w if len(w) > 40 else f"<span class=word>{w}</span>" for w in words)
     what = "Command that ran" if run else "Command that scored (the folder has no run.json)"
     return (f"<h2>To repeat it</h2><div class=card><p>{what}:</p>"
-            f"<pre>{escape(command)}</pre><dl>{items}</dl></div>")  # fmt: skip
+            f"<pre>{command}</pre><dl>{items}</dl></div>")  # fmt: skip

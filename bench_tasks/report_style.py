@@ -57,6 +57,7 @@ code,pre{font:13px/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
 code{overflow-wrap:anywhere}
 pre{margin:8px 0;padding:10px 12px;background:var(--bg);border:1px solid var(--line);
 border-radius:8px;white-space:pre-wrap;overflow-wrap:anywhere}
+.word{white-space:nowrap}
 dl{display:grid;grid-template-columns:max-content minmax(0,1fr);gap:3px 16px;margin:8px 0}
 dt{color:var(--soft)}dd{margin:0;overflow-wrap:anywhere}
 :target{outline:2px solid var(--fill);outline-offset:3px;border-radius:8px}

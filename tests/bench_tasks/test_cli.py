@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -65,7 +66,8 @@ def test_run_score_and_report_from_end_to_end(tmp_path):
     done = command("report", str(out), "--json")
     page = Path(json.loads(done.communicate(timeout=60)[0])["report"])
     assert done.returncode == 0 and page == out / "report.html"
-    assert "bench_tasks run --tasks lift_pot --seed 5" in page.read_text()
+    text = re.sub("<[^>]*>", "", page.read_text())
+    assert f"bench_tasks run --tasks lift_pot --seed 5 --out {out} --json" in text
 
 
 def test_score_prints_a_table_and_counts_disagreement(folder, capsys):
@@ -189,6 +191,24 @@ def test_a_full_disk_is_one_line_and_status_2(tmp_path):
     episodes = json.loads(done.communicate(timeout=60)[0])["episodes"]
     assert [e["task"] for e in episodes if e["scored"]] == ["spatial_sparse"]
     assert [e["task"] for e in episodes if not e["success"]] == ["lift_pot"]
+
+
+def test_a_killed_run_keeps_what_was_finished_and_scores_the_rest_as_incomplete(tmp_path):
+    out = tmp_path / "out"
+    args = ["--tasks", "spatial_sparse,lift_pot", "--policy", "hold", "--cameras", ""]
+    done = command("run", *args, "--out", str(out))
+    file = out / "lift_pot" / "000000" / "000000_0.mcap"
+    until = time.monotonic() + 60
+    while not (file.exists() and file.stat().st_size > 5000) and time.monotonic() < until:
+        time.sleep(0.01)
+    done.kill()
+    done.communicate(timeout=60)
+    assert json.loads((out / "run.json").read_text())["status"] == "running"
+    done = command("score", str(out), "--json")
+    episodes = json.loads(done.communicate(timeout=60)[0])["episodes"]
+    assert done.returncode == 1 and [e["task"] for e in episodes] == ["lift_pot", "spatial_sparse"]
+    assert episodes[0]["cause"].startswith("incomplete recording: the file ends ")
+    assert episodes[1]["success"] and episodes[1]["agrees"]
 
 
 def test_ctrl_c_ends_the_run_with_one_line(tmp_path):

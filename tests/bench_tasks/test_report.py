@@ -59,7 +59,7 @@ def folder(tmp_path):
     for seed, options in enumerate(({}, {"y": made.OUT_OF_ORDER}, {"end": False})):
         sink = BagSink(tmp_path / f"{seed:06d}")
         made.ranking_episode(sink, **options)
-        for camera, seq in [*(("head", s) for s in range(9)), ("third", 3)]:
+        for camera, seq in [("third", 0), *(("head", s) for s in range(9))]:
             stamp = seq * CONTROL_PERIOD_NS
             sink.frames((CameraFrame(camera, seq, stamp, 32, 24, "png", made.png()),))
         sink.writer.close(wall_s=0.5)
