@@ -36,11 +36,11 @@ setup(
     entry_points={
         "console_scripts": [
             "bench_tasks = bench_tasks.cli:main",
-            "world_node = sim.world_node:main",
-            "planner_node = policies.planner_node:main",
-            "policy_node = policies.policy_node:main",
-            "task_node = bench_tasks.task_node:main",
-            "recorder_node = bench_tasks.recorder_node:main",
+            "world_node = bench_tasks.start:world",
+            "planner_node = bench_tasks.start:planner",
+            "policy_node = bench_tasks.start:policy",
+            "task_node = bench_tasks.start:task",
+            "recorder_node = bench_tasks.start:recorder",
         ],
     },
 )

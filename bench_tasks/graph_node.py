@@ -1,0 +1,148 @@
+"""The task node's connections to the other nodes: their services, and the state track in order.
+
+Each call ends by its deadline; a state that is missing is an error, never a guess.
+"""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections import Counter
+
+from bench_interfaces.msg import ActionChunk as ActionChunkMsg
+from bench_interfaces.msg import EpisodeEvent
+from bench_interfaces.msg import Verdict as VerdictMsg
+from bench_interfaces.msg import WorldState as WorldStateMsg
+from bench_interfaces.srv import (
+    Ask,
+    Capture,
+    Infer,
+    LoadEpisode,
+    MoveObjects,
+    ResetAgent,
+    SetPlan,
+)
+from bench_interfaces.srv import Plan as PlanSrv
+
+from bench_tasks import cdr
+from bench_tasks.errors import BenchError
+from bench_tasks.ros_node import (
+    LATCHED,
+    TRACK,
+    BenchNode,
+    Caller,
+    LostNode,
+    Stopped,
+    wait_for_listeners,
+)
+from bench_tasks.vocabulary import (
+    Event,
+    WorldState,
+)
+
+__all__ = ["Graph"]
+
+LISTENER_WAIT_S = 10.0
+
+
+class Graph:
+    """Topics and services of the other nodes, and what of this episode has been said on them."""
+
+    def __init__(
+        self, node: BenchNode, deadline_s: float, planner_deadline_s: float,
+        recorded: bool, realtime: bool,
+    ) -> None:
+        """Connect `node`; each call gets `deadline_s`, the planner's `planner_deadline_s`."""
+        self.node, self.deadline_s = node, deadline_s
+        self.recorded, self.realtime = recorded, realtime
+        self.states: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self.world_events: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self.sent: Counter[str] = Counter()
+        """Messages per topic that a recorder of this episode must have got."""
+        self.refusal = ""
+        self.period_ns = 0
+        node.create_subscription(WorldStateMsg, "/world/state", self.states.put, TRACK, raw=True)
+        node.create_subscription(
+            EpisodeEvent, "/world/events", self.world_events.put, TRACK, raw=True
+        )
+        self.chunk_out = node.create_publisher(ActionChunkMsg, "/policy/action_chunk", TRACK)
+        self.event_out = node.create_publisher(EpisodeEvent, "/episode/events", TRACK)
+        self.verdict_out = node.create_publisher(VerdictMsg, "/episode/verdict", LATCHED)
+
+        def caller(kind: type, name: str, limit_s: float = deadline_s) -> Caller:
+            return Caller(node, kind, name, limit_s)
+
+        self.load = caller(LoadEpisode, "/world/load_episode")
+        self.capture = caller(Capture, "/world/capture")
+        self.move = caller(MoveObjects, "/world/move_objects")
+        self.planner_reset = caller(ResetAgent, "/planner/reset", planner_deadline_s)
+        self.plan = caller(PlanSrv, "/planner/plan", planner_deadline_s)
+        self.ask = caller(Ask, "/planner/ask", planner_deadline_s)
+        self.policy_reset = caller(ResetAgent, "/policy/reset")
+        self.infer = caller(Infer, "/policy/infer")
+        self.set_plan = caller(SetPlan, "/policy/set_plan")
+
+    def wait_for_nodes(self, extra: dict[str, Caller], timeout_s: float) -> None:
+        """Wait for every service; BenchError names the nodes that do not offer theirs."""
+        needed = {
+            "world": [self.load, self.capture, self.move],
+            "planner": [self.planner_reset, self.plan, self.ask],
+            "policy": [self.policy_reset, self.infer, self.set_plan],
+            **{name: [call] for name, call in extra.items()},
+        }
+        end = time.monotonic() + timeout_s
+        while True:
+            missing = {
+                name: [call.name for call in calls if not call.ready]
+                for name, calls in needed.items()
+            }
+            missing = {name: names for name, names in missing.items() if names}
+            if not missing:
+                return
+            if self.node.stopping.wait(0.02):
+                raise Stopped
+            if time.monotonic() > end:
+                lacking = "; ".join(f"{k} ({', '.join(v)})" for k, v in missing.items())
+                raise LostNode(f"not there after {timeout_s:g} s: {lacking}")
+
+    def begin(self) -> None:
+        """Forget the last episode, once every listener to this node's topics is connected."""
+        recorded = int(self.recorded)
+        wait_for_listeners(
+            [
+                (self.chunk_out, 1 + recorded), (self.event_out, recorded),
+                (self.verdict_out, recorded),
+            ],
+            LISTENER_WAIT_S,
+        )  # fmt: skip
+        self.sent.clear()
+        self.refusal = ""
+        for pending in (self.states, self.world_events):
+            while not pending.empty():
+                pending.get_nowait()
+
+    def next_state(self, seq: int, wait_s: float) -> WorldState | None:
+        """State `seq`; None when none has come within `wait_s`. BenchError when one is missing."""
+        end = time.monotonic() + wait_s
+        while True:
+            try:
+                state = cdr.decode_state(self.states.get(timeout=min(0.2, wait_s) or 1e-6))
+                break
+            except queue.Empty:
+                if self.node.stopping.is_set():
+                    raise Stopped from None
+                if time.monotonic() >= end:
+                    return None
+            except ValueError as error:
+                raise BenchError(f"/world/state: {error}") from None
+        if state.seq != seq:
+            raise BenchError(f"state {seq} did not come, but {state.seq}")
+        return state
+
+    def new_world_events(self) -> list[Event]:
+        """What the world has reported of itself since the last call: refused and late chunks."""
+        events = []
+        while not self.world_events.empty():
+            events.append(cdr.decode_event(self.world_events.get_nowait()))
+            self.refusal = str(events[-1].data.get("reason", self.refusal))
+        return events

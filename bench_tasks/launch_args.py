@@ -1,0 +1,125 @@
+"""The arguments of the launch files, checked before any process is started; no ROS needed."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from bench_tasks import tasks
+from bench_tasks.config import RunConfig
+from bench_tasks.errors import UsageError, unknown
+from bench_tasks.manifest import writable_folder
+from bench_tasks.runner import check
+from bench_tasks.streams import parse_streams
+
+__all__ = ["ARGUMENTS", "Settings", "read", "summary"]
+
+ROBOTS = ("sim",)
+CLOCKS = ("lockstep", "realtime")
+VIEWERS = ("none", "foxglove", "mujoco")
+
+ARGUMENTS: dict[str, tuple[str, str]] = {
+    "tasks": ("all", "tasks to evaluate, separated by commas, or all (bench_tasks list)"),
+    "episodes": ("1", "episodes of each task"),
+    "seed": ("0", "seed of the first episode; each further one adds 1"),
+    "planner": ("expert", "what turns instructions into skill calls"),
+    "policy": ("skills", "what moves the arms"),
+    "robot": ("sim", "whose arms: sim"),
+    "record": ("true", "one bag per episode, scored offline; false: the live verdict only"),
+    "out": ("", "folder for recordings, results and report; default results/<UTC time>"),
+    "clock": ("lockstep", "lockstep: repeatable to the bit; realtime: 50 Hz of wall time"),
+    "cameras": ("none", "cameras that stream while the arms move: name[@hz],..."),
+    "viewer": ("none", "none, foxglove (needs foxglove_bridge) or mujoco (needs a display)"),
+}
+"""Launch argument -> (default, description)."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the nodes are started with."""
+
+    config: RunConfig
+    clock: str
+    cameras: str
+    viewer: str
+    robot: str
+
+
+def _whole(name: str, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise UsageError(f"{name} must be a whole number, got {text!r}") from None
+
+
+def _flag(name: str, text: str) -> bool:
+    flags = {"true": True, "false": False}
+    if text.lower() not in flags:
+        raise UsageError(f"{name} must be true or false, got {text!r}")
+    return flags[text.lower()]
+
+
+def _one_of(kind: str, value: str, valid: tuple[str, ...]) -> str:
+    if value not in valid:
+        raise unknown(kind, value, valid)
+    return value
+
+
+def read(given: Mapping[str, str]) -> Settings:
+    """Settings from the texts of all `ARGUMENTS`.
+
+    UsageError in one line names the first wrong one. The output folder is made, since only
+    writing to it proves that it can be written.
+    """
+    chosen = tuple(word.strip() for word in given["tasks"].split(",") if word.strip())
+    config = RunConfig(
+        tasks=tuple(tasks.names()) if chosen == ("all",) else chosen,
+        planner=given["planner"], policy=given["policy"],
+        episodes=_whole("episodes", given["episodes"]), seed=_whole("seed", given["seed"]),
+        out=given["out"], record=_flag("record", given["record"]),
+    )  # fmt: skip
+    streams = "" if given["cameras"] == "none" else given["cameras"]
+    check(replace(config, cameras=tuple(parse_streams(streams))))
+    settings = Settings(
+        check(config),
+        _one_of("clock", given["clock"], CLOCKS),
+        streams,
+        _viewer(_one_of("viewer", given["viewer"], VIEWERS)),
+        _one_of("robot", given["robot"], ROBOTS),
+    )
+    if config.record:
+        out = writable_folder(Path(settings.config.out))
+        if (out / "run.json").exists():
+            raise UsageError(f"{out} holds a run already: choose another output folder")
+    return settings
+
+
+def _viewer(viewer: str) -> str:
+    if viewer == "foxglove" and not has_package("foxglove_bridge"):
+        raise UsageError(
+            "viewer:=foxglove needs the package foxglove_bridge: on a ROS machine "
+            "apt-get install ros-$ROS_DISTRO-foxglove-bridge; Foxglove also opens the recordings"
+        )
+    if viewer == "mujoco":
+        if not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+            raise UsageError("viewer:=mujoco needs a display, and neither DISPLAY is set nor "
+                             "WAYLAND_DISPLAY")  # fmt: skip
+        if importlib.util.find_spec("glfw") is None:
+            raise UsageError("viewer:=mujoco needs the Python package glfw")
+    return viewer
+
+
+def has_package(name: str) -> bool:
+    """Whether a ROS package of that name is installed."""
+    marker = Path("share/ament_index/resource_index/packages") / name
+    prefixes = os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep)
+    return any((Path(prefix) / marker).exists() for prefix in prefixes if prefix)
+
+
+def summary(given: Mapping[str, str], file: str) -> str:
+    """The command that repeats this launch: the arguments that differ from their defaults."""
+    words = [f"{k}:={given[k]}" for k, (default, _) in ARGUMENTS.items() if given[k] != default]
+    return " ".join(["ros2", "launch", "bench_tasks", file, *words])

@@ -1,0 +1,189 @@
+"""The node `recorder`: what is said on the topics of an episode, into one bag, byte for byte.
+
+The task node starts a recording before the world is set up, and finishes it after the verdict,
+saying how many messages there were on each topic. The bag is closed when all have come; what has
+not come in time is named, and the recording is marked as failed.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import time
+from pathlib import Path
+from typing import Any
+
+from bench_interfaces.srv import Record
+from rclpy.task import Future
+
+from bench_tasks.errors import BenchError, UsageError
+from bench_tasks.images import camera_of_topic
+from bench_tasks.recording import TOPICS, BagWriter
+from bench_tasks.ros_node import (
+    LATCHED,
+    TRACK,
+    BenchNode,
+    answer,
+    message_type,
+    parameter,
+    steady_timer,
+)
+from bench_tasks.ros_node import main as run_node
+
+__all__ = ["RecorderNode", "main"]
+
+STATE_TOPIC = "/world/state"
+_STAMP = struct.Struct("<iI")
+_JPEG, _INFO = "sensor_msgs/msg/CompressedImage", "sensor_msgs/msg/CameraInfo"
+
+
+def stamp_of(topic: str, data: bytes) -> int:
+    """Stamp (ns) of a message: all recorded types begin with it, only the state's follows `seq`."""
+    try:
+        sec, nanosec = _STAMP.unpack_from(data, 12 if topic == STATE_TOPIC else 4)
+    except struct.error:
+        raise BenchError(f"{topic}: a message of {len(data)} bytes has no stamp") from None
+    return sec * 1_000_000_000 + nanosec
+
+
+class RecorderNode(BenchNode):
+    """Writes one bag at a time."""
+
+    def __init__(self) -> None:
+        """Listen to the fixed topics; the cameras' are found when a recording starts."""
+        super().__init__("recorder")
+        self._finish_wait_s = parameter(self, "finish_wait_s", 10.0)
+        self._writer: BagWriter | None = None
+        self._error: BenchError | None = None
+        self._next_seq = 0
+        self._gaps: list[str] = []
+        self._last_seq = -1
+        self._expected: dict[str, int] = {}
+        self._waiting: tuple[float, Future] | None = None
+        self._heard: set[str] = set()
+        for topic, type_name in TOPICS.items():
+            self._listen(topic, type_name)
+        self.create_service(Record, "/recorder/record", self._record)
+        steady_timer(self, 0.1, self._expire)
+
+    def _listen(self, topic: str, type_name: str) -> None:
+        if topic in self._heard:
+            return
+        self._heard.add(topic)
+        self.create_subscription(
+            message_type(type_name), topic,
+            lambda data: self._take(topic, type_name, data),
+            LATCHED if topic == "/world/scene" else TRACK, raw=True,
+        )  # fmt: skip
+
+    def _listen_to_cameras(self) -> None:
+        for topic, types in self.get_topic_names_and_types():
+            if camera_of_topic(topic) and _JPEG in types:
+                self._listen(topic, _JPEG)
+            elif topic.endswith("/camera_info") and _INFO in types:
+                self._listen(topic, _INFO)
+
+    # -- messages --------------------------------------------------------------------------------
+
+    def _take(self, topic: str, type_name: str, data: bytes) -> None:
+        writer = self._writer
+        if writer is None or self._error is not None:
+            return
+        if topic == STATE_TOPIC and not self._in_order(int.from_bytes(data[4:12], "little")):
+            return
+        try:
+            writer.write(topic, type_name, data, stamp_of(topic, data))
+        except BenchError as error:
+            self._error = error
+            self.get_logger().error(str(error))
+        self._look()
+
+    def _in_order(self, seq: int) -> bool:
+        """Note missing states; False for those that an earlier episode left under way."""
+        if self._next_seq == 0 and seq != 0:
+            return False
+        if seq != self._next_seq:
+            self._gaps.append(f"{self._next_seq} to {seq - 1}")
+            self.get_logger().error(f"state {self._next_seq} to {seq - 1} did not come")
+        self._next_seq = seq + 1
+        return True
+
+    # -- start and finish ------------------------------------------------------------------------
+
+    async def _record(self, request: Record.Request, response: Record.Response):
+        more: dict[str, Any] = json.loads(request.manifest or "{}")
+        if request.start:
+            return answer(response, lambda: self._start(Path(request.path), more))
+        expected = more.pop("expected", {})
+        self._last_seq, self._expected = request.last_seq if expected else -1, expected
+        if self._writer is not None and self._error is None and self._missing():
+            self._waiting = (time.monotonic() + self._finish_wait_s, Future())
+            await self._waiting[1]
+        return answer(response, lambda: self._finish(more, response))
+
+    def _start(self, path: Path, manifest: dict[str, Any]) -> None:
+        if self._writer is not None:
+            self._writer.close("interrupted", cause="another recording was started")
+            self._writer = None
+        self._listen_to_cameras()
+        self._error, self._next_seq, self._gaps = None, 0, []
+        self._writer = BagWriter(path, manifest)
+
+    def _missing(self) -> list[str]:
+        """What must have come before the recording is finished and has not."""
+        counts = self._writer.counts if self._writer is not None else {}
+        found = [
+            f"{count - counts.get(topic, 0)} of {count} messages on {topic}"
+            for topic, count in self._expected.items()
+            if counts.get(topic, 0) < count
+        ]
+        if self._next_seq <= self._last_seq:
+            found.append(f"states {self._next_seq} to {self._last_seq}")
+        return found
+
+    def _look(self) -> None:
+        if self._waiting is not None and (self._error is not None or not self._missing()):
+            self._done_waiting()
+
+    def _expire(self) -> None:
+        if self._waiting is not None and time.monotonic() > self._waiting[0]:
+            self._done_waiting()
+
+    def _done_waiting(self) -> None:
+        assert self._waiting is not None
+        future, self._waiting = self._waiting[1], None
+        future.set_result(None)
+
+    def _finish(self, more: dict[str, Any], response: Record.Response) -> None:
+        missing = self._missing()
+        writer, self._writer = self._writer, None
+        if writer is None:
+            raise UsageError("nothing is being recorded")
+        response.states = writer.states
+        if self._error is not None:
+            raise self._error
+        if self._gaps:
+            missing.append(f"states {', '.join(self._gaps)}")
+        if missing:
+            cause = f"incomplete recording: {'; '.join(missing)} did not come"
+            more.pop("status", None)
+            writer.close("failed", **(more | {"cause": cause}))
+            raise BenchError(cause)
+        writer.close(more.pop("status", "complete"), **more)
+
+    def close(self) -> None:
+        """Complete a bag that is being recorded: it is readable, and says that it was cut off."""
+        if self._writer is not None:
+            try:
+                self._writer.close("interrupted")
+            except BenchError as error:
+                self.get_logger().error(str(error))
+
+
+def main(args: list[str] | None = None) -> None:
+    """Entry point of `recorder_node`."""
+    run_node(RecorderNode, args)
+
+
+if __name__ == "__main__":
+    main()

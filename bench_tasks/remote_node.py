@@ -1,0 +1,267 @@
+"""The node graph seen as the conductor sees it: a World, a Planner, a Policy and a Sink.
+
+`episode.run_episode` runs over these unchanged.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from bench_interfaces.msg import WorldState as WorldStateMsg
+from bench_interfaces.srv import (
+    Ask,
+    Capture,
+    Infer,
+    LoadEpisode,
+    MoveObjects,
+    ResetAgent,
+    SetPlan,
+)
+from bench_interfaces.srv import Plan as PlanSrv
+from sensor_msgs.msg import CompressedImage
+
+from bench_tasks import cdr
+from bench_tasks.errors import BenchError, UsageError
+from bench_tasks.graph_node import Graph
+from bench_tasks.images import decode_frame, encode_frame, image_topic
+from bench_tasks.ros_node import LostNode, from_message, to_message
+from bench_tasks.vocabulary import (
+    ActionChunk,
+    Answer,
+    CameraFrame,
+    Event,
+    Metadata,
+    Observation,
+    Plan,
+    PlanRequest,
+    Question,
+    Scene,
+    SkillCall,
+    Verdict,
+    WorldState,
+)
+
+__all__ = ["RemotePlanner", "RemotePolicy", "RemoteWorld", "TopicSink"]
+
+
+class RemoteWorld:
+    """The node `world` as a `vocabulary.World`.
+
+    `step` does not send the chunk, since it is on the action topic already, from the policy or
+    from `TopicSink.chunk`: it collects the states that follow from it.
+    """
+
+    def __init__(self, graph: Graph, sink: TopicSink) -> None:
+        """Bind to the graph; `sink` takes the world's own events."""
+        self._graph, self._sink = graph, sink
+        self._seq = 0
+
+    def reset(self, task: str, seed: int) -> tuple[Scene, WorldState]:
+        """Set up the episode; BenchError when the layout cannot be used."""
+        graph = self._graph
+        graph.begin()
+        config = {"state_listeners": 3 if graph.recorded else 2}
+        response = graph.load.call(
+            LoadEpisode.Request(task=task, seed=seed, config=json.dumps(config))
+        )
+        scene = Scene.from_json(response.scene)
+        graph.period_ns = scene.control_period_ns
+        state = graph.next_state(0, graph.deadline_s)
+        if state is None:
+            raise LostNode(f"state 0 did not come within {graph.deadline_s:g} s")
+        graph.sent["/world/scene"] += 1
+        self._count(state)
+        return scene, state
+
+    def _count(self, state: WorldState) -> None:
+        self._seq = state.seq
+        for topic in ("/world/state", "/clock", "/joint_states"):
+            self._graph.sent[topic] += 1
+
+    def step(self, chunk: ActionChunk) -> list[WorldState]:
+        """Collect the states that the chunk's actions lead to; in realtime all that have come."""
+        graph = self._graph
+        last = chunk.seq + len(chunk.values)
+        states: list[WorldState] = []
+        while self._seq < last or (graph.realtime and not graph.states.empty()):
+            state = graph.next_state(self._seq + 1, graph.deadline_s)
+            if state is None:
+                self._relay_events()
+                why = f": {graph.refusal}" if graph.refusal else ""
+                raise LostNode(
+                    f"state {self._seq + 1} did not come within {graph.deadline_s:g} s{why}"
+                )
+            self._count(state)
+            states.append(state)
+        self._relay_events()
+        return states
+
+    def _relay_events(self) -> None:
+        """Put what the world reported of itself on record, with the conductor's own events."""
+        for event in self._graph.new_world_events():
+            self._sink.event(event)
+
+    def move_objects(self, poses: dict[str, np.ndarray]) -> None:
+        """Put objects at poses (7,), at rest."""
+        numbers = np.concatenate([np.asarray(p, dtype=np.float64) for p in poses.values()])
+        self._graph.move.call(MoveObjects.Request(names=list(poses), poses=numbers.tolist()))
+
+    def capture(self, cameras: tuple[str, ...]) -> tuple[CameraFrame, ...]:
+        """Take one colour picture per named camera; the world publishes them, too."""
+        response = self._graph.capture.call(Capture.Request(cameras=list(cameras)))
+        frames = tuple(decode_frame(from_message(image)) for image in response.images)
+        for frame in frames:
+            self._graph.sent[image_topic(frame.camera)] += 1
+        return frames
+
+
+def _metadata(text: str) -> Metadata:
+    raw = json.loads(text)
+    return Metadata(raw["name"], raw["version"], tuple(raw["cameras"]), raw["privileged"])
+
+
+def _images(observation: Observation) -> list[CompressedImage]:
+    return [to_message(encode_frame(f), CompressedImage) for f in observation.frames]
+
+
+def _state(observation: Observation) -> WorldStateMsg:
+    return to_message(cdr.encode_state(observation.state), WorldStateMsg)
+
+
+class RemotePlanner:
+    """The node `planner` as a `vocabulary.Planner`."""
+
+    def __init__(self, graph: Graph) -> None:
+        """Ask the node who it is."""
+        self._graph = graph
+        self.metadata = _metadata(graph.planner_reset.call(ResetAgent.Request()).metadata)
+
+    def reset(self, scene: Scene, seed: int) -> None:
+        """Begin an episode."""
+        self._graph.planner_reset.call(ResetAgent.Request(scene=scene.to_json(), seed=seed))
+
+    def observe(self, observation: Observation) -> None:
+        """Let the planner see."""
+        self._graph.plan.call(
+            PlanSrv.Request(
+                state=_state(observation), images=_images(observation), observe_only=True
+            )
+        )
+
+    def plan(self, request: PlanRequest) -> Plan:
+        """Ask for the next steps; what they hold is checked by the conductor, as everywhere."""
+        response = self._graph.plan.call(
+            PlanSrv.Request(
+                instruction=request.instruction, turn=request.turn,
+                state=_state(request.observation), images=_images(request.observation),
+                feedback=json.dumps(request.feedback),
+            )
+        )  # fmt: skip
+        try:
+            raw = json.loads(response.plan)
+            steps = tuple(
+                tuple(SkillCall(c["skill"], c["arm"], c["args"]) for c in step)
+                for step in raw["steps"]
+            )
+            return Plan(steps, raw["raw"], raw["latency_ns"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise UsageError(f"malformed plan: {error!r}") from None
+
+    def ask(self, question: Question, observation: Observation) -> Answer:
+        """Ask a question."""
+        response = self._graph.ask.call(
+            Ask.Request(
+                question=json.dumps(asdict(question)), state=_state(observation),
+                images=_images(observation),
+            )
+        )  # fmt: skip
+        try:
+            raw = json.loads(response.answer)
+            return Answer(dict(raw["values"]), raw["raw"], raw["latency_ns"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise UsageError(f"malformed answer: {error!r}") from None
+
+
+class RemotePolicy:
+    """The node `policy` as a `vocabulary.Policy`. Its chunks go straight to the world."""
+
+    def __init__(self, graph: Graph) -> None:
+        """Ask the node who it is."""
+        self._graph = graph
+        self.metadata = _metadata(graph.policy_reset.call(ResetAgent.Request()).metadata)
+        self.under_way: ActionChunk | None = None
+
+    def reset(self, scene: Scene, seed: int) -> None:
+        """Begin an episode."""
+        self.under_way = None
+        self._graph.policy_reset.call(ResetAgent.Request(scene=scene.to_json(), seed=seed))
+
+    def accept(self, plan: Plan) -> None:
+        """Hand over a plan."""
+        self._graph.set_plan.call(SetPlan.Request(plan=plan.to_json()))
+
+    def infer(self, observation: Observation) -> ActionChunk:
+        """Let the policy answer a state. The values stay on the action topic: zeros stand here."""
+        seq = observation.state.seq
+        response = self._graph.infer.call(Infer.Request(seq=seq))
+        detail: dict[str, Any] = json.loads(response.detail or "{}")
+        if response.needs_plan:
+            return ActionChunk(seq, np.zeros((0, 16)), True, detail)
+        if response.actions == 0:
+            raise BenchError("the policy answered with no action and no wish for a plan")
+        self.under_way = ActionChunk(int(detail["seq"]), np.zeros((response.actions, 16)))
+        self._graph.sent["/policy/action_chunk"] += 1
+        return self.under_way
+
+
+class TopicSink:
+    """An `episode.Sink` that publishes what no other node has published already."""
+
+    def __init__(self, graph: Graph) -> None:
+        """Publish on the topics of `graph`; `policy` must be set before the first chunk."""
+        self._graph = graph
+        self.policy: RemotePolicy | None = None
+        self.begun = False
+        self.last_seq = 0
+        self._hash = cdr.StateHash()
+
+    def scene(self, scene: Scene) -> None:
+        """The world published it."""
+        self.begun = True
+
+    def state(self, state: WorldState) -> None:
+        """The world published it. Without a recorder, its hash is kept here."""
+        self.last_seq = state.seq
+        if not self._graph.recorded:
+            self._hash.add(state)
+
+    @property
+    def state_hash(self) -> str:
+        """Hash of the state track, when it is not recorded."""
+        return self._hash.hexdigest()
+
+    def chunk(self, chunk: ActionChunk, stamp_ns: int) -> None:
+        """Publish the conductor's own chunks; the policy's are under way."""
+        if self.policy is not None and chunk is self.policy.under_way:
+            return
+        if self._graph.realtime:
+            return  # the world holds the last command by itself
+        data = cdr.encode_chunk(chunk, stamp_ns, self._graph.period_ns)
+        self._graph.chunk_out.publish(data)
+        self._graph.sent["/policy/action_chunk"] += 1
+
+    def event(self, event: Event) -> None:
+        """Publish one event."""
+        self._graph.event_out.publish(cdr.encode_event(event))
+        self._graph.sent["/episode/events"] += 1
+
+    def frames(self, frames: tuple[CameraFrame, ...]) -> None:
+        """The world published them."""
+
+    def verdict(self, verdict: Verdict) -> None:
+        """Publish the live verdict."""
+        self._graph.verdict_out.publish(cdr.encode_verdict(verdict))
+        self._graph.sent["/episode/verdict"] += 1

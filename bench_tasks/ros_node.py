@@ -1,0 +1,254 @@
+"""What every node needs of rclpy: start and stop, parameters, services with deadlines, QoS.
+
+A node runs its callbacks on one executor thread while the main thread waits for a signal, so that
+Ctrl-C or SIGTERM ends it at once and without a traceback, whatever the callbacks are doing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import rclpy
+from rclpy.clock import Clock, ClockType
+from rclpy.exceptions import InvalidParameterTypeException
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.serialization import deserialize_message, serialize_message
+from rclpy.signals import SignalHandlerOptions
+
+from bench_tasks.errors import BenchError, UsageError
+
+__all__ = [
+    "LATCHED", "LATEST", "PERIODIC", "TRACK", "BenchNode", "Caller", "LostNode", "Stopped",
+    "answer", "from_message", "main", "message_type", "parameter", "steady_timer", "to_message",
+    "wait_for_listeners",
+]  # fmt: skip
+
+# rclpy.experimental.EventsExecutor was tried: with calls made from a second thread, as the task
+# node makes them, its service responses do not arrive (rclpy 9.1.2).
+
+TRACK = QoSProfile(
+    history=HistoryPolicy.KEEP_LAST, depth=5000,
+    reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.VOLATILE,
+)  # fmt: skip
+"""For the record: deep enough for a whole episode (100 s), and its readers count what they get.
+Keep-all would block the world behind a reader that was killed."""
+
+LATEST = QoSProfile(
+    history=HistoryPolicy.KEEP_LAST, depth=1,
+    reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.VOLATILE,
+)  # fmt: skip
+"""For a reader that only wants the newest message."""
+
+LATCHED = QoSProfile(
+    history=HistoryPolicy.KEEP_LAST, depth=1,
+    reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL,
+)  # fmt: skip
+"""For what a late reader must still get."""
+
+PERIODIC = QoSProfile(
+    history=HistoryPolicy.KEEP_LAST, depth=500,
+    reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.VOLATILE,
+)  # fmt: skip
+"""For pictures and other standard topics."""
+
+
+class Stopped(BaseException):
+    """The node was told to stop; not an Exception, so that no error handling holds it up."""
+
+
+class BenchNode(Node):
+    """A node that can be stopped from any thread. `status` becomes the exit status."""
+
+    def __init__(self, name: str) -> None:
+        """Create the node; `stopping` is set once it must end."""
+        super().__init__(name)
+        self.stopping = threading.Event()
+        self.status = 0
+        self._wake: int | None = None
+
+    def stop(self, status: int = 0) -> None:
+        """End the process with this exit status. May be called from any thread."""
+        self.status = self.status or status
+        if self._wake is not None:
+            os.write(self._wake, b"x")
+
+    def start(self) -> None:
+        """Called when callbacks are being executed."""
+
+    def interrupt(self) -> None:
+        """Called when a signal has come; what must still be saved is saved in `close`."""
+
+    def close(self) -> None:
+        """Called last, when callbacks are no longer executed."""
+
+
+def main(make: Callable[[], BenchNode], args: list[str] | None = None) -> None:
+    """Run the node that `make` returns, then end the process with its exit status.
+
+    A BenchError of `make` is a user's mistake: one line and status 2. An exception in a callback
+    ends the node with its traceback and status 1. SIGINT and SIGTERM end it quietly: status 0, or
+    what the node says.
+    """
+    read_end, write_end = os.pipe()
+    os.set_blocking(write_end, False)
+    signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: None)  # the wake-up byte is what matters
+    rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
+    try:
+        node = make()
+    except BenchError as error:
+        sys.stderr.write(f"{error}\n")
+        _leave(2)
+    except InvalidParameterTypeException as error:
+        sys.stderr.write(f"{error}\n")
+        _leave(2)
+    node._wake = write_end
+    executor = SingleThreadedExecutor()
+    executor.add_node(node)
+    thread = threading.Thread(target=_spin, args=(node, executor), daemon=True)
+    thread.start()
+    node.start()
+    if os.read(read_end, 1) != b"x":
+        node.interrupt()
+    node.stopping.set()
+    executor.shutdown(timeout_sec=0.0)
+    thread.join(timeout=1.0)
+    node.close()
+    _leave(node.status)
+
+
+def _spin(node: BenchNode, executor: SingleThreadedExecutor) -> None:
+    try:
+        executor.spin()
+    except ExternalShutdownException:
+        pass
+    except BaseException:  # noqa: BLE001 - the process must end, and say why
+        if not node.stopping.is_set():
+            traceback.print_exc()
+            node.stop(1)
+
+
+def _leave(status: int) -> None:
+    """End the process now. The middleware's own teardown can hang on threads that still work."""
+    with contextlib.suppress(Exception):
+        rclpy.try_shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
+def parameter(node: Node, name: str, default: Any) -> Any:
+    """Declare a parameter of the type of `default` and return its value."""
+    return node.declare_parameter(name, default).value
+
+
+def steady_timer(node: Node, period_s: float, callback: Callable[[], None]):
+    """A timer on wall time, whatever the node's clock: simulated time may stand still."""
+    return node.create_timer(period_s, callback, clock=Clock(clock_type=ClockType.STEADY_TIME))
+
+
+def message_type(name: str) -> type:
+    """The class of a message type such as `std_msgs/msg/Header`."""
+    package, _, rest = name.partition("/")
+    return getattr(importlib.import_module(f"{package}.msg"), rest.removeprefix("msg/"))
+
+
+def to_message(data: bytes, message_type: type) -> Any:
+    """The message that CDR bytes hold."""
+    return deserialize_message(data, message_type)
+
+
+def from_message(message: Any) -> bytes:
+    """CDR bytes of a message; uninitialised bytes may trail."""
+    return serialize_message(message)
+
+
+def wait_for_listeners(publishers: Iterable[tuple[Any, int]], timeout_s: float) -> None:
+    """Wait until each publisher is connected to so many subscriptions.
+
+    What a publisher sends before it knows of a subscription is lost to it, so this comes before
+    an episode's first message. BenchError names the topic that lacks one.
+    """
+    end = time.monotonic() + timeout_s
+    for publisher, count in publishers:
+        while (found := publisher.get_subscription_count()) < count:
+            if time.monotonic() > end:
+                raise BenchError(
+                    f"{found} of {count} nodes that must listen to {publisher.topic_name} "
+                    f"did so within {timeout_s:g} s"
+                )
+            time.sleep(0.005)
+
+
+def answer(response: Any, work: Callable[[], None]) -> Any:
+    """Do a service's work and say in its response whether that went well.
+
+    An error travels as "<kind>: <text>", so that `Caller` can raise the same kind.
+    """
+    try:
+        work()
+        response.ok = True
+    except UsageError as error:
+        response.ok, response.error = False, f"UsageError: {error}"
+    except BenchError as error:
+        response.ok, response.error = False, f"BenchError: {error}"
+    except Exception as error:  # noqa: BLE001 - a crash costs this call, never the node
+        response.ok = False
+        response.error = f"Crash: {error!r} " + json.dumps(traceback.format_exc())
+    return response
+
+
+class Caller:
+    """Calls one service with a deadline, from any thread but the executor's."""
+
+    def __init__(self, node: BenchNode, kind: type, name: str, deadline_s: float) -> None:
+        """Prepare to call `name`."""
+        self.name, self._node, self._deadline_s = name, node, deadline_s
+        self._client = node.create_client(kind, name)
+
+    @property
+    def ready(self) -> bool:
+        """Whether some node offers the service."""
+        return self._client.service_is_ready()
+
+    def call(self, request: Any, deadline_s: float | None = None) -> Any:
+        """Return the response.
+
+        BenchError or UsageError as the other node raised it; RuntimeError when it crashed;
+        BenchError when no answer came in time; Stopped when this node has to end.
+        """
+        limit_s = deadline_s or self._deadline_s
+        done = threading.Event()
+        future = self._client.call_async(request)
+        future.add_done_callback(lambda _: done.set())
+        end = time.monotonic() + limit_s
+        while not done.wait(min(0.2, max(0.0, end - time.monotonic()))):
+            if self._node.stopping.is_set():
+                raise Stopped
+            if time.monotonic() >= end:
+                self._client.remove_pending_request(future)
+                gone = "" if self.ready else "; no node offers it any more"
+                raise LostNode(f"{self.name} did not answer within {limit_s:g} s{gone}")
+        response = future.result()
+        if not getattr(response, "ok", True):
+            kind, _, text = response.error.partition(": ")
+            error = {"UsageError": UsageError, "BenchError": BenchError}.get(kind, RuntimeError)
+            raise error(text)
+        return response
+
+
+class LostNode(BenchError):
+    """A node did not answer in time."""

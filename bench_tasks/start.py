@@ -1,0 +1,43 @@
+"""Entry points of the nodes: quiet from the first moment.
+
+A node takes a second to import; Ctrl-C within it must not end in a traceback.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+
+__all__ = ["planner", "policy", "recorder", "task", "world"]
+
+
+def _start(module: str) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: os._exit(0))
+    importlib.import_module(module).main()
+
+
+def world() -> None:
+    """Start the node `world`."""
+    _start("sim.world_node")
+
+
+def planner() -> None:
+    """Start the node `planner`."""
+    _start("policies.planner_node")
+
+
+def policy() -> None:
+    """Start the node `policy`."""
+    _start("policies.policy_node")
+
+
+def task() -> None:
+    """Start the node `task`."""
+    _start("bench_tasks.task_node")
+
+
+def recorder() -> None:
+    """Start the node `recorder`."""
+    _start("bench_tasks.recorder_node")

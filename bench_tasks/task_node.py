@@ -1,0 +1,282 @@
+"""The node `task`: conducts the episodes, has them recorded and scored, and reports.
+
+It runs the same conductor as the in-process runner (`episode.run_episode`), over the node graph.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+import threading
+import time
+import traceback
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from bench_interfaces.srv import Record
+
+from bench_tasks import scoring, tasks
+from bench_tasks.config import RunConfig
+from bench_tasks.episode import Options, run_episode
+from bench_tasks.errors import BenchError, UsageError
+from bench_tasks.graph_node import Graph
+from bench_tasks.manifest import RunManifest, episode_manifest
+from bench_tasks.outcome import episode_line, results_table
+from bench_tasks.progress import Progress
+from bench_tasks.remote_node import RemotePlanner, RemotePolicy, RemoteWorld, TopicSink
+from bench_tasks.ros_node import BenchNode, Caller, LostNode, Stopped, parameter
+from bench_tasks.ros_node import main as run_node
+from bench_tasks.scoring import EpisodeScore
+from bench_tasks.tasks.base import Task
+from bench_tasks.vocabulary import Verdict
+
+__all__ = ["TaskNode", "main"]
+
+CLOSE_S = 1.7
+"""How long results may still be written after Ctrl-C."""
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+class TaskNode(BenchNode):
+    """Conducts one run and ends when it is over.
+
+    Exit status 0: every episode has a verdict, and the same one live and offline; 1: some has
+    not, or a node was lost; 2: a parameter is wrong; 130: interrupted.
+    """
+
+    def __init__(self) -> None:
+        """Read and check the parameters; UsageError names the first wrong one."""
+        super().__init__("task")
+        chosen = _names(parameter(self, "tasks", ""))
+        self.config = RunConfig(
+            tasks=tuple(tasks.names()) if chosen == ("all",) else chosen,
+            planner=parameter(self, "planner", "expert"),
+            policy=parameter(self, "policy", "skills"),
+            episodes=parameter(self, "episodes", 1),
+            seed=parameter(self, "seed", 0),
+            out=parameter(self, "out", "results/ros"),
+            cameras=_names(parameter(self, "keyframe_cameras", "head")),
+            latency=parameter(self, "latency", "free"),
+            record=parameter(self, "record", True),
+        ).checked()
+        self.clock = parameter(self, "clock", "lockstep")
+        self.robot = parameter(self, "robot", "sim")
+        self.command = parameter(self, "command", "")
+        self.startup_s = parameter(self, "startup_s", 60.0)
+        deadline_s = parameter(self, "deadline_s", 60.0)
+        planner_deadline_s = parameter(self, "planner_deadline_s", 300.0)
+        self.graph = Graph(
+            self, deadline_s, planner_deadline_s, self.config.record, self.clock == "realtime"
+        )
+        self.record = Caller(self, Record, "/recorder/record", deadline_s)
+        self._thread = threading.Thread(target=self._work, daemon=True)
+
+    def start(self) -> None:
+        """Begin the run on a thread of its own."""
+        self._thread.start()
+
+    def interrupt(self) -> None:
+        """A signal came: end with status 130 unless the run was over."""
+        self.status = self.status or 130
+
+    def close(self) -> None:
+        """Let the run write down what it has."""
+        self._thread.join(timeout=CLOSE_S)
+
+    def _work(self) -> None:
+        status = 1
+        try:
+            status = _Run(self).whole()
+        except Stopped:
+            status = 130
+        except UsageError as error:
+            sys.stderr.write(f"{error}\n")
+            status = 2
+        except BenchError as error:
+            sys.stderr.write(f"{error}\n")
+        except Exception:  # noqa: BLE001 - the thread must not die silently
+            traceback.print_exc()
+        finally:
+            self.stop(status)
+
+
+class _Run:
+    """All episodes of one configuration."""
+
+    def __init__(self, node: TaskNode) -> None:
+        self.node, self.config, self.graph = node, node.config, node.graph
+        self.out = Path(self.config.out).absolute()
+        self.done: list[EpisodeScore] = []
+        self.jobs = [
+            (tasks.get(name), seed) for name in self.config.tasks for seed in self.config.seeds
+        ]
+        self.progress = Progress(len(self.jobs))
+
+    def whole(self) -> int:
+        """Run every episode, write down the results and return the exit status."""
+        manifest = self._manifest() if self.config.record else None
+        begun = time.perf_counter()
+        status, lost = "interrupted", ""
+        try:
+            recorder = {"recorder": self.node.record} if self.config.record else {}
+            self.graph.wait_for_nodes(recorder, self.node.startup_s)
+            self.planner, self.policy = RemotePlanner(self.graph), RemotePolicy(self.graph)
+            for task, seed in self.jobs:
+                self.done.append(self._episode(task, seed))
+                self.progress.done(episode_line(self.done[-1]))
+                self.graph.wait_for_nodes(recorder, 2.0)
+            status = "complete"
+        except LostNode as error:
+            status, lost = "failed", str(error)
+        finally:
+            self.progress.close()
+            if manifest is not None:
+                scores = scoring.save_scores(self.out, self.done) if self.done else None
+                manifest.finish(
+                    status, wall_s=time.perf_counter() - begun, evaluated=len(self.done),
+                    agreeing=sum(score.agrees is True for score in self.done),
+                    **({"cause": lost} if lost else {}),
+                )  # fmt: skip
+                self._report(scores)
+        if lost:
+            sys.stderr.write(f"a node was lost: {lost}\n")
+            return 1
+        return 0 if all(s.scored and s.agrees is not False for s in self.done) else 1
+
+    def _manifest(self) -> RunManifest:
+        node = self.node
+        configuration = self.config.to_dict() | {
+            "clock": node.clock, "robot": node.robot, "middleware": "ROS 2",
+        }  # fmt: skip
+        versions = {name: tasks.get(name).version for name in self.config.tasks}
+        manifest = RunManifest(self.out, configuration, versions)
+        if node.command:
+            manifest.value["command"] = node.command.split()
+        return manifest
+
+    def _report(self, scores: Path | None) -> None:
+        if not self.done:
+            return
+        sys.stdout.write(results_table(self.done))
+        if scores is not None and not self.node.stopping.is_set():
+            from bench_tasks.report import write_report
+
+            sys.stdout.write(f"report: {write_report(self.out, None)}\n")
+        sys.stdout.write(f"recorded in {self.out}\n")
+        sys.stdout.flush()
+
+    # -- one episode -----------------------------------------------------------------------------
+
+    def _episode(self, task: Task, seed: int) -> EpisodeScore:
+        """Run, record and score one episode. What prevents its evaluation becomes its cause."""
+        config = self.config
+        path = self.out / task.name / f"{seed:06d}"
+        if config.record:
+            self._start_recording(task, seed, path)
+        sink = TopicSink(self.graph)
+        sink.policy = self.policy
+        world = RemoteWorld(self.graph, sink)
+        options = Options(config.cameras if config.record else (), config.latency)
+        clock = time.perf_counter()
+        verdict: Verdict | None = None
+        more: dict[str, Any] = {}
+        lost: LostNode | None = None
+        try:
+            verdict, _ = run_episode(
+                task, seed, world, self.planner, self.policy, sink, options,
+                lambda state: self._note(task, seed, state.stamp_ns / 1e9),
+            )  # fmt: skip
+        except Stopped:
+            self._interrupted(path)
+            raise
+        except BenchError as error:
+            more = {"cause": f"{'world error' if sink.begun else 'setup'}: {error}"}
+            lost = error if isinstance(error, LostNode) else None
+        except Exception as error:  # noqa: BLE001 - a crash costs this episode, never the run
+            more = {"cause": f"crash: {error!r}", "traceback": traceback.format_exc()}
+        more["wall_s"] = time.perf_counter() - clock
+        if config.record:
+            score = self._finish_recording(path, sink, verdict, more)
+        else:
+            score = self._live(task, seed, sink, verdict, more)
+        if lost is not None:
+            self.done.append(score)
+            self.progress.done(episode_line(score))
+            raise lost
+        return score
+
+    def _note(self, task: Task, seed: int, sim_s: float) -> None:
+        if self.node.stopping.is_set():
+            raise Stopped
+        text = f"{task.name} seed {seed}: {sim_s:.1f} s simulated"
+        self.progress.note(text, min(1.0, sim_s / task.time_limit_s))
+
+    def _start_recording(self, task: Task, seed: int, path: Path) -> None:
+        manifest = episode_manifest(
+            task.name, task.version, seed, self.config.planner, self.config.policy,
+            latency=self.config.latency, clock=self.node.clock, robot=self.node.robot,
+        )  # fmt: skip
+        self.node.record.call(
+            Record.Request(start=True, path=str(path), manifest=json.dumps(manifest))
+        )
+
+    def _finish_recording(
+        self, path: Path, sink: TopicSink, verdict: Verdict | None, more: dict[str, Any]
+    ) -> EpisodeScore:
+        """Close the bag once everything has arrived, and score it."""
+        status = "complete" if verdict else "failed"
+        expected = dict(self.graph.sent) if verdict else {}
+        try:
+            self.node.record.call(
+                Record.Request(
+                    start=False, last_seq=sink.last_seq,
+                    manifest=json.dumps({"status": status, "expected": expected, **more}),
+                )
+            )  # fmt: skip
+        except LostNode:
+            # The bag is scored as it is: as an incomplete recording.
+            self.done.append(scoring.score_bag(path))
+            self.progress.done(episode_line(self.done[-1]))
+            raise
+        except BenchError as error:
+            self.node.get_logger().error(str(error))
+        return scoring.score_bag(path)
+
+    def _interrupted(self, path: Path) -> None:
+        """The recorder, told to stop as well, closes its bag: score what there is of it."""
+        end = time.monotonic() + 0.5
+        while time.monotonic() < end and not (path / "metadata.yaml").exists():
+            time.sleep(0.02)
+        if self.config.record and path.exists():
+            with contextlib.suppress(BenchError):
+                self.done.append(scoring.score_bag(path))
+
+    def _live(
+        self, task: Task, seed: int, sink: TopicSink, verdict: Verdict | None, more: dict[str, Any]
+    ) -> EpisodeScore:
+        """The result of an episode that is not recorded: the live verdict."""
+        scored = verdict is not None
+        verdict = verdict or Verdict(task.name, seed, False, 0.0, more["cause"], {}, 0, 0.0)
+        score = EpisodeScore(
+            task.name, seed, verdict.success, verdict.progress, verdict.cause,
+            sink.state_hash if scored else "", "", more["wall_s"], verdict.sim_s,
+        )  # fmt: skip
+        return replace(
+            score, stages=verdict.stages, tier=task.tier, mode=task.mode, kind=task.kind,
+            planner=self.config.planner, policy=self.config.policy, details=verdict.details,
+            end_seq=verdict.end_seq, task_version=task.version, scored=scored,
+        )  # fmt: skip
+
+
+def main(args: list[str] | None = None) -> None:
+    """Entry point of `task_node`."""
+    run_node(TaskNode, args)
+
+
+if __name__ == "__main__":
+    main()

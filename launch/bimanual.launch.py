@@ -1,0 +1,78 @@
+"""Evaluate a planner and a policy on bimanual tasks: five nodes, one run, then everything ends."""
+
+import os
+import sys
+from pathlib import Path
+
+from launch import LaunchDescription
+from launch.actions import DeclareLaunchArgument, OpaqueFunction, SetEnvironmentVariable, Shutdown
+from launch.substitutions import LaunchConfiguration
+from launch_ros.actions import Node
+
+from bench_tasks import launch_args
+from bench_tasks.errors import BenchError
+
+ENVIRONMENT = {
+    # The five processes share few cores; a linear algebra thread pool each would fight for them.
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    # Shared memory segments outlive a killed process, and small messages go faster without.
+    "FASTDDS_BUILTIN_TRANSPORTS": "UDPv4",
+    # A simulation on this machine is nobody else's business.
+    "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
+    "PYTHONUNBUFFERED": "1",
+}
+
+
+def nodes(context):
+    """Check the arguments, then start the nodes; a mistake ends the launch with status 2."""
+    given = {name: LaunchConfiguration(name).perform(context) for name in launch_args.ARGUMENTS}
+    try:
+        settings = launch_args.read(given)
+    except BenchError as error:
+        sys.stderr.write(f"bimanual.launch.py: {' '.join(str(error).split())}\n")
+        raise SystemExit(2) from None
+    config = settings.config
+    clock = {"clock": settings.clock}
+    streams = {"cameras": settings.cameras} if settings.cameras else {}
+    recorded = 1 if config.record else 0
+
+    def node(name, parameters):
+        return Node(
+            package="bench_tasks", executable=f"{name}_node", name=name, output="screen",
+            parameters=[parameters], on_exit=Shutdown(reason=f"node {name} has ended"),
+        )  # fmt: skip
+
+    variables = [
+        SetEnvironmentVariable(name, os.environ.get(name, value))
+        for name, value in ENVIRONMENT.items()
+    ]
+    started = [
+        node("world", {**clock, **streams, "viewer": settings.viewer}),
+        node("planner", {"planner": config.planner}),
+        # Its chunks go to world and recorder.
+        node("policy", {"policy": config.policy, "listeners": 1 + recorded, **clock}),
+    ]
+    if config.record:
+        started.append(node("recorder", {"finish_wait_s": 10.0}))
+    task = {
+        "tasks": ",".join(config.tasks), "episodes": config.episodes, "seed": config.seed,
+        "planner": config.planner, "policy": config.policy, "record": config.record,
+        "out": str(Path(config.out).absolute()), "robot": settings.robot,
+        "command": launch_args.summary(given, "bimanual.launch.py"), **clock,
+    }  # fmt: skip
+    started.append(node("task", task))
+    if settings.viewer == "foxglove":
+        started.append(
+            Node(package="foxglove_bridge", executable="foxglove_bridge", output="screen")
+        )
+    return [*variables, *started]
+
+
+def generate_launch_description():
+    """Declare the arguments; all of them are checked together before the nodes start."""
+    arguments = [
+        DeclareLaunchArgument(name, default_value=default, description=text)
+        for name, (default, text) in launch_args.ARGUMENTS.items()
+    ]
+    return LaunchDescription([*arguments, OpaqueFunction(function=nodes)])

@@ -1,0 +1,149 @@
+"""The node `policy`: any policy of the registry, fed by topics, answering on the action topic."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict
+
+from bench_interfaces.msg import ActionChunk as ActionChunkMsg
+from bench_interfaces.msg import WorldState as WorldStateMsg
+from bench_interfaces.srv import Infer, ResetAgent, SetPlan
+from rclpy.task import Future
+from sensor_msgs.msg import CompressedImage
+
+from bench_tasks import cdr
+from bench_tasks.errors import BenchError, UsageError
+from bench_tasks.images import decode_frame, image_topic
+from bench_tasks.ros_node import (
+    LATEST,
+    TRACK,
+    BenchNode,
+    answer,
+    parameter,
+    steady_timer,
+    wait_for_listeners,
+)
+from bench_tasks.ros_node import main as run_node
+from bench_tasks.vocabulary import CameraFrame, Observation, Plan, Scene, WorldState
+from policies import make_policy
+
+__all__ = ["PolicyNode", "main"]
+
+LISTENER_WAIT_S = 10.0
+
+
+class PolicyNode(BenchNode):
+    """Keeps the newest state and pictures, and infers when it is asked to answer a state."""
+
+    def __init__(self) -> None:
+        """Load the policy that the parameter `policy` names; UsageError if unknown.
+
+        `listeners` nodes must be connected to the action topic before an episode begins;
+        `input_wait_s` bounds the wait for the state to be answered and for its pictures.
+        """
+        super().__init__("policy")
+        self._policy = make_policy(parameter(self, "policy", "skills"))
+        self._realtime = parameter(self, "clock", "lockstep") == "realtime"
+        self._listeners = parameter(self, "listeners", 1)
+        self._input_wait_s = parameter(self, "input_wait_s", 5.0)
+        self._scene: Scene | None = None
+        self._state: WorldState | None = None
+        self._frames: dict[str, CameraFrame] = {}
+        self._waiting: tuple[int, float, Future] | None = None
+        self._chunk_out = self.create_publisher(ActionChunkMsg, "/policy/action_chunk", TRACK)
+        self.create_subscription(WorldStateMsg, "/world/state", self._on_state, LATEST, raw=True)
+        for camera in self._policy.metadata.cameras:
+            self.create_subscription(
+                CompressedImage, image_topic(camera), self._on_frame, LATEST, raw=True
+            )
+        self.create_service(ResetAgent, "/policy/reset", self._reset)
+        self.create_service(SetPlan, "/policy/set_plan", self._set_plan)
+        self.create_service(Infer, "/policy/infer", self._infer)
+        steady_timer(self, 0.1, self._expire)
+
+    # -- what it sees ----------------------------------------------------------------------------
+
+    def _on_state(self, data: bytes) -> None:
+        self._state = cdr.decode_state(data)
+        self._look()
+
+    def _on_frame(self, data: bytes) -> None:
+        frame = decode_frame(data)
+        self._frames[frame.camera] = frame
+        self._look()
+
+    def _has(self, seq: int) -> bool:
+        """Whether the state `seq` has come, and each picture that belongs to it."""
+        if self._state is None or self._scene is None:
+            return False
+        if self._realtime:
+            cameras = self._policy.metadata.cameras
+            return self._state.seq >= seq and all(name in self._frames for name in cameras)
+        return self._state.seq == seq and all(
+            name in self._frames and self._frames[name].stamp_ns == self._state.stamp_ns
+            for name in self._policy.metadata.cameras
+        )
+
+    def _look(self) -> None:
+        if self._waiting is not None and self._has(self._waiting[0]):
+            _, _, future = self._waiting
+            self._waiting = None
+            future.set_result(True)
+
+    def _expire(self) -> None:
+        if self._waiting is not None and time.monotonic() > self._waiting[1]:
+            _, _, future = self._waiting
+            self._waiting = None
+            future.set_result(False)
+
+    # -- services --------------------------------------------------------------------------------
+
+    def _reset(self, request: ResetAgent.Request, response: ResetAgent.Response):
+        def work() -> None:
+            if request.scene:
+                wait_for_listeners([(self._chunk_out, self._listeners)], LISTENER_WAIT_S)
+                self._scene = Scene.from_json(request.scene)
+                self._frames.clear()
+                self._policy.reset(self._scene, request.seed)
+            response.metadata = json.dumps(asdict(self._policy.metadata))
+
+        return answer(response, work)
+
+    def _set_plan(self, request: SetPlan.Request, response: SetPlan.Response):
+        return answer(response, lambda: self._policy.accept(Plan.from_json(request.plan)))
+
+    async def _infer(self, request: Infer.Request, response: Infer.Response):
+        if not self._has(request.seq) and self._scene is not None:
+            future = Future()
+            self._waiting = (request.seq, time.monotonic() + self._input_wait_s, future)
+            await future
+        return answer(response, lambda: self._answer(request.seq, response))
+
+    def _answer(self, seq: int, response: Infer.Response) -> None:
+        if self._scene is None:
+            raise UsageError("the policy was used before it was reset")
+        if not self._has(seq):
+            have = "none" if self._state is None else str(self._state.seq)
+            raise BenchError(f"the policy has not got state {seq} and its pictures, but {have}")
+        state = self._state
+        assert state is not None
+        frames = tuple(self._frames[name] for name in self._policy.metadata.cameras)
+        chunk = self._policy.infer(Observation(state, frames))
+        response.needs_plan = chunk.needs_plan
+        response.actions = len(chunk.values)
+        # In realtime the state that was answered may be a later one than was asked for.
+        response.detail = json.dumps(chunk.detail if chunk.needs_plan else {"seq": chunk.seq})
+        if not chunk.needs_plan:
+            self._chunk_out.publish(
+                cdr.encode_chunk(chunk, state.stamp_ns, self._scene.control_period_ns)
+            )
+
+
+def main(args: list[str] | None = None) -> None:
+    """Entry point of `policy_node`."""
+    run_node(PolicyNode, args)
+
+
+if __name__ == "__main__":
+    main()

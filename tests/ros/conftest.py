@@ -1,0 +1,131 @@
+"""Starts the nodes of a test as processes of their own, in a ROS domain of their own."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("rclpy")
+pytest.importorskip("bench_interfaces")
+
+ROOT = Path(__file__).resolve().parents[2]
+DOMAINS = itertools.count(os.getpid())
+EXIT_S = 15.0
+
+
+class Nodes:
+    """The processes of one test. What is still running at its end is killed by its pid."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.domain = 1 + next(DOMAINS) % 100
+        self.running: dict[str, subprocess.Popen] = {}
+        self.env = {
+            **os.environ,
+            "ROS_DOMAIN_ID": str(self.domain),
+            "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
+            "FASTDDS_BUILTIN_TRANSPORTS": "UDPv4",
+            "OMP_NUM_THREADS": "1",
+            "OPENBLAS_NUM_THREADS": "1",
+            "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
+        }
+
+    def start(self, name: str, **parameters: object) -> subprocess.Popen:
+        """Start a node of the project with parameters."""
+        words = [f"{key}:={json.dumps(value)}" for key, value in parameters.items()]
+        code = f"from bench_tasks.start import {name}; {name}()"
+        options = ["--ros-args", *itertools.chain.from_iterable(("-p", word) for word in words)]
+        with open(self.folder / f"{name}.log", "wb") as log:
+            self.running[name] = subprocess.Popen(
+                [sys.executable, "-c", code, *options],
+                env=self.env, cwd=self.folder, stdout=log, stderr=subprocess.STDOUT,
+            )
+        return self.running[name]
+
+    def start_all(self, out: Path, record: bool = True, clock: str = "lockstep", **task) -> None:
+        """Start the five nodes (four without a recorder) as the launch file does."""
+        world = task.pop("world", {})
+        agents = {"planner": task.get("planner", "expert"), "policy": task.get("policy", "skills")}
+        self.start("world", clock=clock, **world)
+        self.start("planner", planner=agents["planner"])
+        self.start("policy", policy=agents["policy"], clock=clock, listeners=1 + record)
+        if record:
+            self.start("recorder")
+        self.start("task", out=str(out), record=record, clock=clock, **task)
+
+    def wait(self, name: str, timeout_s: float = 120.0) -> int:
+        """Exit status of a node that ends by itself; fails with all logs when it does not."""
+        try:
+            return self.running[name].wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            pytest.fail(f"{name} still runs after {timeout_s:g} s\n{self.logs()}")
+
+    def wait_for_file(self, path: Path, timeout_s: float = 60.0) -> None:
+        """Wait until a file exists and holds something."""
+        end = time.monotonic() + timeout_s
+        while not (path.exists() and path.stat().st_size > 0):
+            if time.monotonic() > end:
+                pytest.fail(f"{path} did not come\n{self.logs()}")
+            time.sleep(0.02)
+
+    def log(self, name: str) -> str:
+        return (self.folder / f"{name}.log").read_text()
+
+    def logs(self) -> str:
+        return "\n".join(f"--- {name}\n{self.log(name)}" for name in self.running)
+
+    def stop(self, number: int = signal.SIGINT) -> dict[str, int]:
+        """Signal every running node and return the exit statuses."""
+        for process in self.running.values():
+            if process.poll() is None:
+                process.send_signal(number)
+        return {name: self.wait(name, EXIT_S) for name in self.running}
+
+    def kill(self) -> None:
+        for process in self.running.values():
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+
+
+@pytest.fixture
+def nodes(tmp_path):
+    """Node processes in a domain of their own."""
+    made = Nodes(tmp_path)
+    yield made
+    made.kill()
+
+
+@pytest.fixture
+def client(nodes, monkeypatch):
+    """A node of the test process in the domain of `nodes`, spun on a thread of its own."""
+    import threading
+
+    import rclpy
+    from rclpy.executors import SingleThreadedExecutor
+    from rclpy.signals import SignalHandlerOptions
+
+    from bench_tasks.ros_node import BenchNode
+
+    for key in ("ROS_AUTOMATIC_DISCOVERY_RANGE", "FASTDDS_BUILTIN_TRANSPORTS"):
+        monkeypatch.setenv(key, nodes.env[key])
+    rclpy.init(domain_id=nodes.domain, signal_handler_options=SignalHandlerOptions.NO)
+    node = BenchNode("test")
+    executor = SingleThreadedExecutor()
+    executor.add_node(node)
+    thread = threading.Thread(target=executor.spin, daemon=True)
+    thread.start()
+    yield node
+    node.stopping.set()
+    executor.shutdown()
+    thread.join(5)
+    node.destroy_node()
+    rclpy.try_shutdown()

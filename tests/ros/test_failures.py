@@ -1,0 +1,95 @@
+"""What goes wrong between nodes ends in bounded time and is reported, never scored well."""
+
+from __future__ import annotations
+
+import json
+import signal
+
+import pytest
+
+from bench_tasks import scoring
+
+pytestmark = pytest.mark.ros
+
+
+def only_score(out):
+    (score,) = scoring.load_scores(scoring.newest_scores(out))
+    return score
+
+
+def test_a_missing_node_is_named(nodes, tmp_path):
+    nodes.start("world")
+    nodes.start("policy")
+    nodes.start("task", tasks="lift_pot", out=str(tmp_path / "out"), startup_s=5.0)
+    assert nodes.wait("task") == 1
+    log = nodes.log("task")
+    assert "not there after 5 s" in log and "planner (/planner/reset" in log
+    assert "recorder (/recorder/record)" in log
+    assert "world (" not in log and "policy (" not in log and "Traceback" not in log
+
+
+@pytest.mark.parametrize(
+    ("node", "parameters", "message"),
+    [
+        ("planner", {"planner": "nonesuch"}, "unknown planner 'nonesuch': choose from"),
+        ("policy", {"policy": "nonesuch"}, "unknown policy 'nonesuch': choose from"),
+        ("task", {"tasks": "nonesuch"}, "unknown task 'nonesuch': choose from"),
+        ("task", {"tasks": "lift_pot", "episodes": 0}, "episodes must be at least 1"),
+        ("task", {"tasks": "lift_pot", "episodes": "many"}, "episodes"),
+        ("world", {"clock": "sundial"}, "clock must be lockstep or realtime, got 'sundial'"),
+        ("world", {"cameras": "nose"}, "unknown camera 'nose': choose from"),
+    ],
+)
+def test_a_wrong_parameter_is_one_line_and_status_2(nodes, node, parameters, message):
+    nodes.start(node, **parameters)
+    assert nodes.wait(node) == 2
+    (line,) = nodes.log(node).strip().splitlines()
+    assert message in line
+
+
+def test_a_dead_planner_ends_the_episode_and_the_run(nodes, tmp_path):
+    out = tmp_path / "out"
+    nodes.start_all(out, tasks="lift_pot", episodes=30, planner_deadline_s=3.0)
+    nodes.wait_for_file(out / "lift_pot" / "000000" / "metadata.yaml")
+    nodes.running["planner"].kill()
+    assert nodes.wait("task") == 1, nodes.logs()
+    last = scoring.load_scores(scoring.newest_scores(out))[-1]
+    assert not last.success and "/planner/" in last.cause and "did not answer" in last.cause
+    assert json.loads((out / "run.json").read_text())["status"] == "failed"
+
+
+def test_a_killed_recorder_leaves_a_readable_bag(nodes, tmp_path):
+    out = tmp_path / "out"
+    nodes.start_all(out, tasks="lift_pot", policy="random", deadline_s=20.0)
+    bag = out / "lift_pot" / "000000" / "000000_0.mcap"
+    nodes.wait_for_file(bag)
+    while bag.stat().st_size < 100_000:
+        assert nodes.running["task"].poll() is None, nodes.logs()
+    nodes.running["recorder"].kill()
+    assert nodes.wait("task") == 1, nodes.logs()
+    score = only_score(out)
+    assert not score.success and not score.scored
+    assert score.cause.startswith("incomplete recording: the file ends")
+    assert score.sim_s > 0.0, "what was written before the kill is read"
+
+
+def test_a_layout_that_cannot_be_set_up_is_unscored_and_the_run_goes_on(nodes, tmp_path):
+    out = tmp_path / "out"
+    # The bag of the first episode exists already: a recording is never overwritten.
+    nodes.start_all(out, tasks="spatial_sparse", episodes=2)
+    assert nodes.wait("task") == 0, nodes.logs()
+    assert [s.seed for s in scoring.load_scores(scoring.newest_scores(out))] == [0, 1]
+    nodes.start("task", tasks="spatial_sparse", out=str(out))
+    assert nodes.wait("task") == 2
+    assert "holds a run already" in nodes.log("task")
+
+
+def test_an_interrupted_episode_is_reported_with_its_reason(nodes, tmp_path):
+    out = tmp_path / "out"
+    nodes.start_all(out, tasks="lift_pot", policy="random")
+    nodes.wait_for_file(out / "lift_pot" / "000000" / "000000_0.mcap")
+    nodes.stop(signal.SIGINT)
+    assert nodes.running["task"].returncode == 130
+    assert "Traceback" not in nodes.logs()
+    score = only_score(out)
+    assert not score.success and not score.scored and "incomplete recording" in score.cause

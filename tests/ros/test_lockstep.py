@@ -1,0 +1,97 @@
+"""The same episode over five processes and in one: equal states, verdicts and events."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bench_tasks import scoring, tasks
+from bench_tasks.bag import read_bag
+from bench_tasks.config import RunConfig
+from bench_tasks.runner import run
+
+pytestmark = pytest.mark.ros
+
+
+def compare(ours: Path, theirs: Path) -> None:
+    """Fail unless two bags hold the same episode."""
+    a, b = read_bag(ours), read_bag(theirs)
+    assert not a.problems and not b.problems
+    assert len(a.states) == len(b.states) and a.state_hash == b.state_hash
+    assert a.scene == b.scene
+    assert scoring.same_verdict(a.verdict, b.verdict)
+    assert [(e.kind, e.seq, e.stamp_ns) for e in a.events] == [
+        (e.kind, e.seq, e.stamp_ns) for e in b.events
+    ]
+    for ours_event, theirs_event in zip(a.events, b.events, strict=True):
+        assert timeless(ours_event.data) == timeless(theirs_event.data)
+    for topic in ("/policy/action_chunk", "/clock", "/joint_states", "/head/image_raw/compressed"):
+        assert a.manifest["message_counts"][topic] == b.manifest["message_counts"][topic], topic
+
+
+def timeless(data: dict) -> dict:
+    """An event's data without wall-clock values."""
+    return {key: value for key, value in data.items() if key != "latency_ns"}
+
+
+def both(nodes, tmp_path, names, episodes: int) -> tuple[Path, Path]:
+    """Run the same configuration both ways and return the two output folders."""
+    over_ros, in_process = tmp_path / "ros", tmp_path / "here"
+    nodes.start_all(over_ros, tasks=",".join(names), episodes=episodes)
+    assert nodes.wait("task", 100.0 * len(names) * episodes) == 0, nodes.logs()
+    run(RunConfig(tuple(names), episodes=episodes, out=str(in_process)))
+    return over_ros, in_process
+
+
+def test_ros_and_in_process_record_the_same(nodes, tmp_path):
+    names = ["spatial_sparse", "lift_pot", "cover_blocks"]
+    over_ros, in_process = both(nodes, tmp_path, names, 1)
+    for name in names:
+        compare(over_ros / name / "000000", in_process / name / "000000")
+    run_json = json.loads((over_ros / "run.json").read_text())
+    assert run_json["status"] == "complete" and run_json["agreeing"] == len(names)
+    assert scoring.newest_scores(over_ros) is not None
+    assert (over_ros / "report.html").stat().st_size > 1000
+    assert "live and offline verdict agree in 3 of 3 episodes" in nodes.log("task")
+
+
+@pytest.mark.slow
+def test_twenty_episodes_are_equal(nodes, tmp_path):
+    names = tasks.names()
+    episodes = -(-20 // len(names))
+    over_ros, in_process = both(nodes, tmp_path, names, episodes)
+    for name in names:
+        for seed in range(episodes):
+            compare(over_ros / name / f"{seed:06d}", in_process / name / f"{seed:06d}")
+
+
+def test_without_recording_only_the_live_verdict_is_kept(nodes, tmp_path):
+    out = tmp_path / "out"
+    nodes.start_all(out, record=False, tasks="spatial_sparse")
+    assert nodes.wait("task") == 0, nodes.logs()
+    assert "spatial_sparse  1/1" in nodes.log("task")
+    assert not out.exists()
+
+
+def test_floors_fail_but_are_evaluated(nodes, tmp_path):
+    out = tmp_path / "out"
+    nodes.start_all(out, tasks="lift_pot", policy="hold")
+    assert nodes.wait("task") == 0, nodes.logs()
+    (score,) = scoring.load_scores(scoring.newest_scores(out))
+    assert score.scored and score.agrees and not score.success
+    assert score.cause.startswith("time limit")
+
+
+def test_every_node_ends_quietly_on_a_signal(nodes, tmp_path):
+    import signal
+
+    out = tmp_path / "out"
+    nodes.start_all(out, tasks="lift_pot", episodes=50)
+    nodes.wait_for_file(out / "lift_pot" / "000000" / "metadata.yaml")
+    statuses = nodes.stop(signal.SIGTERM)
+    assert statuses == {"world": 0, "planner": 0, "policy": 0, "recorder": 0, "task": 130}
+    assert "Traceback" not in nodes.logs()
+    assert json.loads((out / "run.json").read_text())["status"] == "interrupted"
+    assert scoring.load_scores(scoring.newest_scores(out))[0].success
