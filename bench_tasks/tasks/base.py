@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import abc
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
 from bench_tasks.view import View
-from bench_tasks.vocabulary import SKILLS, Question, Scene, SkillCall
+from bench_tasks.vocabulary import SKILLS, ObjectInfo, Question, Scene, SkillCall
 
 __all__ = ["Ask", "Check", "Goal", "Layout", "MoveObjects", "ObjectSpec", "Show", "Task", "Wait"]
 
@@ -29,13 +30,15 @@ class Layout:
     """What a seed drew: a pose (7,) per object, and what scoring must know (`Scene.params`).
 
     `reach` names for each object the arms of which at least one must be able to grasp it there,
-    checked before the episode starts; `instruction` is what the planner is told.
+    checked before the episode starts; `instruction` is what the planner is told, or one of
+    `paraphrases` when the wording varies.
     """
 
     poses: dict[str, np.ndarray]
     instruction: str
     params: dict[str, Any] = field(default_factory=dict)
     reach: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    paraphrases: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -128,7 +131,7 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def layout(self, rng: np.random.Generator) -> Layout:
-        """Draw one layout; UsageError or BenchError when no valid one is found."""
+        """Draw one layout; BenchError when no valid one is found."""
 
     @abc.abstractmethod
     def expert(self, view: View, turn: int) -> list[tuple[SkillCall, ...]]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from bench_tasks.tasks.base import Check, Goal, Layout, ObjectSpec, Task
 from bench_tasks.tasks.layouts import arm_for, scatter
 from bench_tasks.view import View
-from bench_tasks.vocabulary import ARMS, Scene, SkillCall
+from bench_tasks.vocabulary import ARMS, ObjectInfo, Scene, SkillCall
 
 SIZE_M = 0.04
 ROW_X_M = 0.45
@@ -53,7 +55,7 @@ class BlocksRankingRgb(Task):
             ObjectSpec(name, "block", name.split("_")[0], {"size": SIZE_M}) for name in ORDER
         )
 
-    def layout(self, rng: np.random.Generator) -> Layout:
+    def layout(self, rng: np.random.Generator, objects: Mapping[str, ObjectInfo]) -> Layout:
         """Blocks on both sides, clear of the row's place and of each other."""
         poses = scatter(
             rng, {name: SIZE_M / 2 for name in ORDER}, x=(0.38, 0.60), y=(-0.38, 0.38),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from bench_tasks.tasks.base import (
@@ -17,7 +19,7 @@ from bench_tasks.tasks.base import (
 )
 from bench_tasks.tasks.layouts import arm_for, upright
 from bench_tasks.view import View
-from bench_tasks.vocabulary import ARMS, Question, Scene, SkillCall
+from bench_tasks.vocabulary import ARMS, ObjectInfo, Question, Scene, SkillCall
 
 SIZE_M = 0.04
 COVER_HALF_HEIGHT_M = (0.06 + 0.004 + 0.035) / 2
@@ -46,7 +48,7 @@ class CoverBlocks(Task):
             *(ObjectSpec(f"{place}_cover", "cover", "white") for place in PLACES),
         )
 
-    def layout(self, rng: np.random.Generator) -> Layout:
+    def layout(self, rng: np.random.Generator, objects: Mapping[str, ObjectInfo]) -> Layout:
         """The order of the colours and the colour asked for are drawn."""
         order = [COLORS[i] for i in rng.permutation(3)]
         target = COLORS[int(rng.integers(3))]

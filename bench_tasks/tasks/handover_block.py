@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from bench_tasks.tasks.base import Check, Goal, Layout, ObjectSpec, Task
 from bench_tasks.tasks.layouts import upright
 from bench_tasks.view import View
-from bench_tasks.vocabulary import ARMS, Scene, SkillCall
+from bench_tasks.vocabulary import ARMS, ObjectInfo, Scene, SkillCall
 
 LENGTH_M, WIDTH_M = 0.20, 0.03
 MEETING_M = (0.42, 0.0, 0.25)
@@ -36,7 +38,7 @@ class HandoverBlock(Task):
             ObjectSpec("pad", "pad", "blue", {"size": 0.16}),
         )
 
-    def layout(self, rng: np.random.Generator) -> Layout:
+    def layout(self, rng: np.random.Generator, objects: Mapping[str, ObjectInfo]) -> Layout:
         """The giver is drawn; bar and pad lie on opposite sides, far from the middle."""
         giver = ARMS[int(rng.integers(2))]
         side = 1.0 if giver == "left" else -1.0

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from bench_tasks.tasks.base import Check, Goal, Layout, ObjectSpec, Task
 from bench_tasks.tasks.layouts import upright
 from bench_tasks.view import View, compose, invert
-from bench_tasks.vocabulary import ARMS, Scene, SkillCall
+from bench_tasks.vocabulary import ARMS, ObjectInfo, Scene, SkillCall
 
 HEIGHT_M = 0.10
 LIFT_M = 0.16
@@ -48,7 +50,7 @@ class LiftPot(Task):
         """The pot."""
         return (ObjectSpec("pot", "pot", "gray", {"radius": RADIUS_M, "height": HEIGHT_M}),)
 
-    def layout(self, rng: np.random.Generator) -> Layout:
+    def layout(self, rng: np.random.Generator, objects: Mapping[str, ObjectInfo]) -> Layout:
         """In the middle, its handles to the left and right."""
         pose = upright(
             rng.uniform(0.42, 0.52), rng.uniform(-0.05, 0.05), HEIGHT_M / 2,

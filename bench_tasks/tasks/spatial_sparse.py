@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from bench_tasks.errors import BenchError
 from bench_tasks.tasks.base import Ask, Layout, ObjectSpec, Task, Wait
 from bench_tasks.tasks.layouts import scatter
 from bench_tasks.view import View
-from bench_tasks.vocabulary import ARMS, Question, Scene, SkillCall
+from bench_tasks.vocabulary import ARMS, ObjectInfo, Question, Scene, SkillCall
 
 SIZE_M = 0.045
 NAMES = ("red_block", "green_block", "blue_block")
@@ -60,7 +62,7 @@ class SpatialSparse(Task):
             ObjectSpec(name, "block", name.split("_")[0], {"size": SIZE_M}) for name in NAMES
         )
 
-    def layout(self, rng: np.random.Generator) -> Layout:
+    def layout(self, rng: np.random.Generator, objects: Mapping[str, ObjectInfo]) -> Layout:
         """Blocks that exactly one arm reaches, with a margin."""
         for _ in range(200):
             poses = scatter(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from bench_tasks.actions import action_from_state, step_from_action
 from bench_tasks.tasks.base import Check, Goal, Layout, ObjectSpec, Task
 from bench_tasks.tasks.layouts import arm_for, scatter
 from bench_tasks.view import View, rotation_matrix, yaw_of
-from bench_tasks.vocabulary import ARMS, Scene, SkillCall
+from bench_tasks.vocabulary import ARMS, ObjectInfo, Scene, SkillCall
 
 SIZE_M = 0.045
 MIDDLE_M = np.array([0.45, 0.0])
@@ -40,7 +42,7 @@ class StackBlocksTwo(Task):
             for color in ("red", "green")
         )
 
-    def layout(self, rng: np.random.Generator) -> Layout:
+    def layout(self, rng: np.random.Generator, objects: Mapping[str, ObjectInfo]) -> Layout:
         """Both blocks anywhere within reach but in the middle."""
         poses = scatter(
             rng, {"red_block": SIZE_M / 2, "green_block": SIZE_M / 2}, x=(0.38, 0.58),
