@@ -61,6 +61,7 @@ class DualArm:
 
     def __init__(self) -> None:
         """Load the models (about 0.3 s)."""
+        self._height_m = 0.0
         self._models: dict[str, pin.Model] = {}
         self._data: dict[str, pin.Data] = {}
         self._tcp: dict[str, int] = {}
@@ -122,13 +123,28 @@ class DualArm:
         tail = name.removeprefix(f"{arm}_")
         return arm, int(tail[-1]) if tail.startswith("fr3_link") else 8 if tail != "base" else 0
 
+    def set_base_height(self, height_m: float) -> None:
+        """Raise both bases to this height above the table top; 0 at first."""
+        if height_m == self._height_m:
+            return
+        for arm in ARMS:
+            joint = self._pair.getJointId(f"{arm}_fr3_joint1")
+            self._pair.jointPlacements[joint].translation[2] += height_m - self._height_m
+        for item in self._geometry.geometryObjects:
+            if item.parentJoint == 0 and item.name != "table":
+                item.placement.translation[2] += height_m - self._height_m
+        self._height_m = height_m
+
+    def _base(self, arm: str) -> np.ndarray:
+        return base_position(arm) + np.array([0.0, 0.0, self._height_m])
+
     def forward(self, arm: str, joints: np.ndarray) -> np.ndarray:
         """TCP pose (7,) of an arm at joint positions (7,) rad."""
         model, data = self._models[arm], self._data[arm]
         q = np.concatenate([joints, [0.04, 0.04]])
         pin.framesForwardKinematics(model, data, q)
         pose = _pose(data.oMf[self._tcp[arm]])
-        pose[:3] += base_position(arm)
+        pose[:3] += self._base(arm)
         return pose
 
     def inverse(
@@ -142,7 +158,7 @@ class DualArm:
         the workspace in whatever posture (all of 200 random poses within the limits).
         """
         target = _se3(pose)
-        target.translation = target.translation - base_position(arm)
+        target.translation = target.translation - self._base(arm)
         rng = np.random.default_rng(0)
         for attempt in range(restarts + 1):
             q = np.array(start if attempt == 0 else HOME_RAD, dtype=np.float64)

@@ -19,6 +19,7 @@ from bench_tasks.errors import UsageError, unknown
 
 __all__ = [
     "ARMS",
+    "AXES",
     "CONTROL_PERIOD_NS",
     "SKILLS",
     "ActionChunk",
@@ -46,6 +47,10 @@ CONTROL_PERIOD_NS = 20_000_000
 ACTION_SIZE = 16
 """[7 joint positions (rad), gripper opening (m)] for the left arm, then for the right."""
 MAX_OPENING_M = 0.08
+AXES = (
+    "clutter", "light", "table_height", "texture", "camera", "size", "friction", "paraphrase",
+)
+"""Axes of scene randomisation."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +80,8 @@ class Scene:
 
     `entities` names the parties of contacts; `WorldState.contact_pair` indexes it. `params` holds
     what the task drew for this seed (targets, golds) and is what scoring reads back from the bag.
+    `vary` are the axes of randomisation that were on; `base_height_m` is how far the arms' bases
+    stand above the table top, which is the world frame's z = 0.
     """
 
     task: str
@@ -86,6 +93,8 @@ class Scene:
     joint_names: tuple[str, ...]
     params: dict[str, Any]
     robot: str = "sim"
+    vary: tuple[str, ...] = ()
+    base_height_m: float = 0.0
     control_period_ns: int = CONTROL_PERIOD_NS
 
     def index(self, name: str) -> int:
@@ -120,6 +129,7 @@ class Scene:
             for o in raw["objects"]
         )
         raw["entities"] = tuple(raw["entities"])
+        raw["vary"] = tuple(raw.get("vary", ()))
         raw["joint_names"] = tuple(raw["joint_names"])
         return cls(**raw)
 
@@ -410,8 +420,10 @@ class Metadata:
 class World(Protocol):
     """A simulation or a robot cell."""
 
-    def reset(self, task: str, seed: int) -> tuple[Scene, WorldState]:
-        """Set up the episode; the state has seq 0 and stamp 0. BenchError when it cannot."""
+    def reset(
+        self, task: str, seed: int, vary: tuple[str, ...] = ()
+    ) -> tuple[Scene, WorldState]:
+        """Set up the episode, these axes randomised; the state has seq 0 and stamp 0. BenchError when it cannot."""
         ...
 
     def step(self, chunk: ActionChunk) -> list[WorldState]:

@@ -66,6 +66,7 @@ class SkillPolicy:
     def reset(self, scene: Scene, seed: int) -> None:
         """Forget everything; a new episode begins."""
         self._scene = scene
+        self._kinematics.set_base_height(scene.base_height_m)
         self._steps: list[tuple[SkillCall, ...]] = []
         self._current: tuple[SkillCall, ...] = ()
         self._track: np.ndarray | None = None

@@ -6,6 +6,7 @@ of the bounding box, so that an object of half height h stands on the table at z
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -244,8 +245,8 @@ KINDS: dict[str, Callable] = {
 _FIXED = {"pad"}
 
 
-def build(spec: mujoco.MjSpec, item: ObjectSpec) -> ObjectInfo:
-    """Add `item` to the world of `spec` and return what is known of it.
+def build(spec: mujoco.MjSpec, item: ObjectSpec, scale: float = 1.0) -> ObjectInfo:
+    """Add `item`, its lengths times `scale`, to the world of `spec`; return what is known of it.
 
     UsageError on an unknown kind or colour.
     """
@@ -257,7 +258,13 @@ def build(spec: mujoco.MjSpec, item: ObjectSpec) -> ObjectInfo:
     if item.kind not in _FIXED:
         body.add_freejoint(name=f"{item.name}_free")
     shape = _Shape(body, [*COLORS[item.color], 1.0])
-    half, grasps = KINDS[item.kind](shape, **item.params)
+    program = KINDS[item.kind]
+    lengths = {
+        name: scale * item.params.get(name, parameter.default)
+        for name, parameter in inspect.signature(program).parameters.items()
+        if parameter.default is not inspect.Parameter.empty
+    }
+    half, grasps = program(shape, **lengths)
     return ObjectInfo(
         item.name, item.kind, item.color, tuple(float(v) for v in half), grasps,
         fixed=item.kind in _FIXED,

@@ -11,11 +11,12 @@ from bench_tasks import tasks
 from bench_tasks.errors import BenchError, UsageError, unknown
 from bench_tasks.kinematics import dual_arm
 from bench_tasks.robots import HOME_RAD, JOINT_NAMES
-from bench_tasks.tasks.base import Layout, Task
+from bench_tasks.tasks.base import Layout, ObjectSpec, Task
 from bench_tasks.view import View, compose
 from bench_tasks.vocabulary import (
     ACTION_SIZE,
     ARMS,
+    AXES,
     CONTROL_PERIOD_NS,
     MAX_OPENING_M,
     ActionChunk,
@@ -30,6 +31,7 @@ RENDERER = gl.choose()  # before mujoco is imported: it reads the choice then
 
 import mujoco  # noqa: E402
 
+from sim import variation  # noqa: E402
 from sim.cameras import Cameras  # noqa: E402
 from sim.scene import PHYSICS_STEP_S, Cell, build_cell  # noqa: E402
 
@@ -37,6 +39,8 @@ __all__ = ["RENDERER", "Saved", "SimWorld"]
 
 SUBSTEPS = round(CONTROL_PERIOD_NS * 1e-9 / PHYSICS_STEP_S)
 SETTLE_S = 0.4
+CACHED_CELLS = 8
+"""Compiled models kept; one takes about 40 MB."""
 SETTLE_SHIFT_M = 0.01
 MAX_OVERLAP_M = 0.003
 _RAMP = np.arange(1, SUBSTEPS + 1)[:, None] / SUBSTEPS
@@ -70,29 +74,44 @@ class SimWorld:
 
     # -- setting up ------------------------------------------------------------------------------
 
-    def reset(self, task: str, seed: int) -> tuple[Scene, WorldState]:
+    def reset(
+        self, task: str, seed: int, vary: tuple[str, ...] = ()
+    ) -> tuple[Scene, WorldState]:
         """Set up the layout of (task, seed) and return its scene and state 0.
 
-        UsageError on an unknown task; BenchError when the layout cannot be used: objects overlap,
+        `vary` names the axes of scene randomisation (`vocabulary.AXES`) that are on.
+        UsageError on an unknown task or axis; BenchError when the layout cannot be used: objects overlap,
         do not stay where they were put, or cannot be reached.
         """
         if seed < 0:
             raise UsageError(f"seed must not be negative, got {seed}")
-        chosen = tasks.get(task)
+        for axis in vary:
+            if axis not in AXES:
+                raise unknown("axis", axis, AXES)
         self.scene = None  # a layout that fails must not leave the last episode to be stepped
-        self._load(chosen)
-        layout = chosen.layout(np.random.default_rng([seed, zlib.crc32(task.encode())]))
+        chosen = tasks.get(task)
+        objects = chosen.objects() + variation.clutter(task, seed, vary)
+        self._load(chosen, objects, variation.size_scale(task, seed, vary))
+        variation.apply(self._cell, task, seed, vary)
+        layout = chosen.layout(
+            np.random.default_rng([seed, zlib.crc32(task.encode())]),
+            {o.name: o for o in self._cell.objects},
+        )
+        layout.poses.update(variation.place_clutter(task, seed, self._cell.objects, layout))
         self._place(layout)
         self._settle(task, seed, layout)
         scene = Scene(
-            task=task, task_version=chosen.version, seed=seed, instruction=layout.instruction,
+            task=task, task_version=chosen.version, seed=seed,
+            instruction=variation.instruction(task, seed, vary, layout),
             objects=self._cell.objects, entities=self._cell.entities, joint_names=JOINT_NAMES,
-            params=layout.params,
+            params=layout.params, vary=vary,
+            base_height_m=variation.base_height_m(task, seed, vary),
         )
         self._data.time, self._seq = 0.0, 0
         self._state = self._observe()
-        self._check_reach(scene, layout)
-        self.scene, self._start = scene, self.save()
+        _check_reach(scene, self._state, layout)
+        self.scene = scene
+        self._start = self.save()
         return scene, self._state
 
     def restart(self) -> WorldState:
@@ -100,14 +119,16 @@ class SimWorld:
         self._need_episode()
         return self.restore(self._start)
 
-    def _load(self, task: Task) -> None:
-        key = repr(task.objects())
+    def _load(self, task: Task, objects: tuple[ObjectSpec, ...], scale: float) -> None:
+        key = repr((objects, scale))
         if self._task is not None and key == self._key:
             self._task = task
             mujoco.mj_resetData(self._model, self._data)
             return
         if key not in self._cells:
-            self._cells[key] = build_cell(task.objects(), self._pretty)
+            if len(self._cells) >= CACHED_CELLS:
+                del self._cells[next(iter(self._cells))]
+            self._cells[key] = build_cell(objects, self._pretty, scale)
         self._key, self._cell, self._task = key, self._cells[key], task
         self._model = self._cell.model
         self._data = mujoco.MjData(self._model)
@@ -184,20 +205,6 @@ class SimWorld:
         speed = np.abs(data.qvel[self._v_object]).max() if len(self._free_rows) else 0.0
         if speed > 0.05:
             raise BenchError(f"{where}: objects are not at rest ({speed:.2f} m/s or rad/s)")
-
-    def _check_reach(self, scene: Scene, layout: Layout) -> None:
-        view, arms = View(scene, self._state), dual_arm()
-        for name, candidates in layout.reach.items():
-            grasps = scene.object(name).grasps
-            if not any(
-                arms.inverse(arm, compose(view.pose(name), np.array(g.pose)), HOME_RAD) is not None
-                for arm in candidates
-                for g in grasps
-            ):
-                raise BenchError(
-                    f"layout of {scene.task} seed {scene.seed}: {name} is out of reach of "
-                    f"{' and '.join(candidates)}"
-                )
 
     # -- running ---------------------------------------------------------------------------------
 
@@ -375,3 +382,19 @@ class SimWorld:
     def _need_episode(self) -> None:
         if self.scene is None:
             raise BenchError("no episode is loaded: reset(task, seed) first")
+
+
+def _check_reach(scene: Scene, state: WorldState, layout: Layout) -> None:
+    """BenchError when no arm that should reach an object finds a grasp on it."""
+    view, arms = View(scene, state), dual_arm()
+    arms.set_base_height(scene.base_height_m)
+    for name, candidates in layout.reach.items():
+        if not any(
+            arms.inverse(arm, compose(view.pose(name), np.array(g.pose)), HOME_RAD) is not None
+            for arm in candidates
+            for g in scene.object(name).grasps
+        ):
+            raise BenchError(
+                f"layout of {scene.task} seed {scene.seed}: {name} is out of reach of "
+                f"{' and '.join(candidates)}"
+            )

@@ -1,0 +1,137 @@
+"""Scene randomisation: what may differ between episodes beyond the layout, axis by axis.
+
+Each axis draws from its own generator, so that switching one on does not change the others.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+
+import mujoco
+import numpy as np
+
+from bench_tasks.errors import BenchError
+from bench_tasks.tasks.base import Layout, ObjectSpec
+from bench_tasks.tasks.layouts import upright
+from bench_tasks.vocabulary import ARMS, ObjectInfo
+from sim.scene import Cell
+
+__all__ = ["apply", "base_height_m", "clutter", "instruction", "place_clutter", "size_scale"]
+
+SIZE_SCALES = (0.92, 0.96, 1.0, 1.04, 1.08)
+TABLE_HEIGHT_M = 0.05
+CLUTTER_KINDS = ("can", "bottle", "block", "mug", "bowl")
+CLUTTER_GAP_M = 0.12
+CLUTTER_X_M, CLUTTER_Y_M = (0.62, 0.86), (-0.7, 0.7)
+
+
+def _rng(task: str, seed: int, axis: str) -> np.random.Generator:
+    return np.random.default_rng([seed, zlib.crc32(task.encode()), zlib.crc32(axis.encode())])
+
+
+def size_scale(task: str, seed: int, vary: tuple[str, ...]) -> float:
+    """Factor on all lengths of the task's objects (few values, so that models are reused)."""
+    if "size" not in vary:
+        return 1.0
+    return float(_rng(task, seed, "size").choice(SIZE_SCALES))
+
+
+def clutter(task: str, seed: int, vary: tuple[str, ...]) -> tuple[ObjectSpec, ...]:
+    """Things that have nothing to do with the task."""
+    if "clutter" not in vary:
+        return ()
+    rng = _rng(task, seed, "clutter")
+    kinds = rng.choice(CLUTTER_KINDS, size=3, replace=False)
+    return tuple(
+        ObjectSpec(f"clutter_{k + 1}", str(kind), str(rng.choice(("brown", "black", "cyan"))))
+        for k, kind in enumerate(kinds)
+    )
+
+
+def place_clutter(
+    task: str, seed: int, objects: tuple[ObjectInfo, ...], layout: Layout
+) -> dict[str, np.ndarray]:
+    """Poses of the clutter at the far side of the table, clear of the task's objects.
+
+    BenchError when there is no room.
+    """
+    rng = _rng(task, seed, "clutter places")
+    taken = [
+        (layout.poses[o.name][:2], math.hypot(*o.half_size_m[:2]))
+        for o in objects
+        if o.name in layout.poses
+    ]
+    poses: dict[str, np.ndarray] = {}
+    for item in objects:
+        if item.name in layout.poses:
+            continue
+        radius = math.hypot(*item.half_size_m[:2])
+        for _ in range(500):
+            point = np.array([rng.uniform(*CLUTTER_X_M), rng.uniform(*CLUTTER_Y_M)])
+            if all(
+                np.linalg.norm(point - other) > max(CLUTTER_GAP_M, radius + size + 0.03)
+                for other, size in taken
+            ):
+                break
+        else:
+            raise BenchError(f"no room for clutter in {task} seed {seed}")
+        taken.append((point, radius))
+        poses[item.name] = upright(
+            point[0], point[1], item.half_size_m[2], rng.uniform(-math.pi, math.pi)
+        )
+    return poses
+
+
+def instruction(task: str, seed: int, vary: tuple[str, ...], layout: Layout) -> str:
+    """The layout's instruction, or another wording of it."""
+    if "paraphrase" not in vary:
+        return layout.instruction
+    wordings = (layout.instruction, *layout.paraphrases)
+    return wordings[int(_rng(task, seed, "paraphrase").integers(len(wordings)))]
+
+
+def base_height_m(task: str, seed: int, vary: tuple[str, ...]) -> float:
+    """Height of the arms' bases above the table top (the world frame's z = 0), m."""
+    if "table_height" not in vary:
+        return 0.0
+    return float(_rng(task, seed, "table_height").uniform(-TABLE_HEIGHT_M, TABLE_HEIGHT_M))
+
+
+def apply(cell: Cell, task: str, seed: int, vary: tuple[str, ...]) -> None:
+    """Set light, table colour, camera poses, friction and base height in the compiled model.
+
+    Starts from the model as it was compiled, whatever was applied before.
+    """
+    model = cell.model
+    for name, value in cell.nominal.items():
+        getattr(model, name)[:] = value
+    for arm in ARMS:
+        model.body(f"{arm}_base").pos[2] = base_height_m(task, seed, vary)
+    if "light" in vary:
+        rng = _rng(task, seed, "light")
+        model.light_diffuse[:] *= rng.uniform(0.5, 1.3)
+        model.light_dir[:, :2] += rng.uniform(-0.5, 0.5, 2)
+        model.light_dir[:] /= np.linalg.norm(model.light_dir, axis=1, keepdims=True)
+        model.vis.headlight.ambient[:] = rng.uniform(0.2, 0.45)
+    else:
+        model.vis.headlight.ambient[:] = 0.35
+    if "texture" in vary:
+        rng = _rng(task, seed, "texture")
+        model.geom("table").rgba[:3] = rng.uniform(0.25, 0.85, 3)
+        model.geom("floor").rgba[:3] = rng.uniform(0.2, 0.6, 3)
+    if "camera" in vary:
+        rng = _rng(task, seed, "camera")
+        for camera in ("head", "third"):
+            index = model.camera(camera).id
+            model.cam_pos[index] += rng.uniform(-0.03, 0.03, 3)
+            turn = np.zeros(4)
+            mujoco.mju_euler2Quat(turn, np.radians(rng.uniform(-2.0, 2.0, 3)), "xyz")
+            tilted = np.zeros(4)
+            mujoco.mju_mulQuat(tilted, model.cam_quat[index], turn)
+            model.cam_quat[index] = tilted
+    if "friction" in vary:
+        rng = _rng(task, seed, "friction")
+        for item in cell.objects:
+            body = model.body(item.name).id
+            model.geom_friction[model.geom_bodyid == body] *= rng.uniform(0.75, 1.25)
