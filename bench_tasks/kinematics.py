@@ -25,6 +25,10 @@ _ITERATIONS = 80
 _NEAR_RESTARTS = 6
 _RESTARTS = 36
 _TABLE_TOP_M = 0.0
+# Link lengths of the FR3 (Franka's Denavit-Hartenberg table), m.
+_SHOULDER_M = np.array([0.0, 0.0, 0.333])
+_ARM_SPAN_M = float(np.hypot(0.316, 0.0825) + np.hypot(0.384, 0.0825))
+_WRIST_OFFSET_M, _FLANGE_M = 0.088, 0.107
 
 
 def _se3(pose: np.ndarray) -> pin.SE3:
@@ -159,6 +163,10 @@ class DualArm:
         """
         target = _se3(pose)
         target.translation = target.translation - self._base(arm)
+        # Where joints 6 and 7 put the wrist's axis: no posture brings it further from the shoulder.
+        wrist = target.translation - target.rotation[:, 2] * (_FLANGE_M + TCP_OFFSET_M)
+        if np.linalg.norm(wrist - _SHOULDER_M) > _ARM_SPAN_M + _WRIST_OFFSET_M:
+            return None
         rng = np.random.default_rng(0)
         for attempt in range(restarts + 1):
             q = np.array(start if attempt == 0 else HOME_RAD, dtype=np.float64)
