@@ -70,11 +70,12 @@ class Options:
     """How to run: `keyframe_cameras` are pictured at the start, at each plan and at the end.
 
     `latency` charges the planner's time in simulated time: "free" (none), "measured", or a
-    number of seconds for each plan.
+    number of seconds for each plan. `vary` names axes of scene randomisation.
     """
 
     keyframe_cameras: tuple[str, ...] = ()
     latency: str = "free"
+    vary: tuple[str, ...] = ()
 
 
 class _End(Exception):
@@ -89,7 +90,7 @@ class _Run:
         self.task, self.seed, self.world = task, seed, world
         self.planner, self.policy, self.sink, self.options = planner, policy, sink, options
         self.progress = progress
-        self.scene, self.state = world.reset(task.name, seed)
+        self.scene, self.state = world.reset(task.name, seed, options.vary)
         self.monitor = Monitor(task, self.scene)
         sink.scene(self.scene)
         sink.state(self.state)

@@ -423,7 +423,10 @@ class World(Protocol):
     def reset(
         self, task: str, seed: int, vary: tuple[str, ...] = ()
     ) -> tuple[Scene, WorldState]:
-        """Set up the episode, these axes randomised; the state has seq 0 and stamp 0. BenchError when it cannot."""
+        """Set up the episode, these axes randomised; its state has seq 0 and stamp 0.
+
+        BenchError when it cannot.
+        """
         ...
 
     def step(self, chunk: ActionChunk) -> list[WorldState]:

@@ -80,8 +80,8 @@ class SimWorld:
         """Set up the layout of (task, seed) and return its scene and state 0.
 
         `vary` names the axes of scene randomisation (`vocabulary.AXES`) that are on.
-        UsageError on an unknown task or axis; BenchError when the layout cannot be used: objects overlap,
-        do not stay where they were put, or cannot be reached.
+        UsageError on an unknown task or axis; BenchError when the layout cannot be used: objects
+        overlap, do not stay where they were put, or cannot be reached.
         """
         if seed < 0:
             raise UsageError(f"seed must not be negative, got {seed}")

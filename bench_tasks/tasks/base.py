@@ -130,8 +130,8 @@ class Task(abc.ABC):
         """The objects in the scene, in the order of `Scene.objects`."""
 
     @abc.abstractmethod
-    def layout(self, rng: np.random.Generator) -> Layout:
-        """Draw one layout; BenchError when no valid one is found."""
+    def layout(self, rng: np.random.Generator, objects: Mapping[str, ObjectInfo]) -> Layout:
+        """Draw one layout of these objects, whose sizes may vary; BenchError if none is found."""
 
     @abc.abstractmethod
     def expert(self, view: View, turn: int) -> list[tuple[SkillCall, ...]]:

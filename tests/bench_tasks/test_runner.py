@@ -76,7 +76,7 @@ class Trouble:
     def __init__(self, world, stop=None):
         self.world, self.stop, self.seed = world, stop, 0
 
-    def reset(self, task, seed):
+    def reset(self, task, seed, vary=()):
         self.seed = seed
         if seed == 1:
             raise BenchError("layout of lift_pot seed 1: pot is out of reach")

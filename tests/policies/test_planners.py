@@ -35,7 +35,7 @@ class Drill(Task):
     def objects(self):
         return ()
 
-    def layout(self, rng):
+    def layout(self, rng, objects):
         return Layout({}, "")
 
     def expert(self, view, turn):

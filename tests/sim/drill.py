@@ -24,7 +24,7 @@ class Drill(Task):
     def objects(self):
         return self.items
 
-    def layout(self, rng):
+    def layout(self, rng, objects):
         return Layout(dict(self.poses), "drill", reach=self.reach)
 
     def expert(self, view, turn):
