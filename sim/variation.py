@@ -22,6 +22,7 @@ __all__ = ["apply", "base_height_m", "clutter", "instruction", "place_clutter", 
 SIZE_SCALES = (0.92, 0.96, 1.0, 1.04, 1.08)
 TABLE_HEIGHT_M = 0.05
 CLUTTER_KINDS = ("can", "bottle", "block", "mug", "bowl")
+_PREFIX = "clutter_"
 CLUTTER_GAP_M = 0.12
 CLUTTER_X_M, CLUTTER_Y_M = (0.62, 0.86), (-0.7, 0.7)
 
@@ -44,7 +45,7 @@ def clutter(task: str, seed: int, vary: tuple[str, ...]) -> tuple[ObjectSpec, ..
     rng = _rng(task, seed, "clutter")
     kinds = rng.choice(CLUTTER_KINDS, size=3, replace=False)
     return tuple(
-        ObjectSpec(f"clutter_{k + 1}", str(kind), str(rng.choice(("brown", "black", "cyan"))))
+        ObjectSpec(f"{_PREFIX}{k + 1}", str(kind), str(rng.choice(("brown", "black", "cyan"))))
         for k, kind in enumerate(kinds)
     )
 
@@ -64,7 +65,7 @@ def place_clutter(
     ]
     poses: dict[str, np.ndarray] = {}
     for item in objects:
-        if item.name in layout.poses:
+        if not item.name.startswith(_PREFIX):
             continue
         radius = math.hypot(*item.half_size_m[:2])
         for _ in range(500):
