@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bench_tasks.errors import BenchError
+from bench_tasks.robots import HOME_RAD, TCP_OFFSET_M, base_position
 from bench_tasks.tasks.base import Ask, Layout, ObjectSpec, Task, Wait
 from bench_tasks.tasks.layouts import scatter
 from bench_tasks.view import View
@@ -13,6 +14,11 @@ from bench_tasks.vocabulary import ARMS, Question, Scene, SkillCall
 SIZE_M = 0.045
 NAMES = ("red_block", "green_block", "blue_block")
 MARGIN_M = 0.03
+SHOULDER_Z_M = 0.333
+ARM_M = float(np.hypot(0.316, 0.0825) + np.hypot(0.384, 0.0825))
+"""From the shoulder to the wrist, elbow straight (FR3 kinematics, Franka's DH parameters)."""
+WRIST_AHEAD_M, WRIST_ABOVE_M = 0.088, 0.107 + TCP_OFFSET_M
+"""From the tool centre point of a hand that points down to the wrist (joint 6)."""
 
 
 def reaching_arms(x_m: float, y_m: float) -> tuple[str, ...]:
@@ -22,28 +28,33 @@ def reaching_arms(x_m: float, y_m: float) -> tuple[str, ...]:
     above it.
     """
     from bench_tasks.kinematics import dual_arm  # scoring imports this module without pinocchio
-    from bench_tasks.robots import HOME_RAD
 
     arms = dual_arm()
     down = [0.0, 1.0, 0.0, 0.0]
     return tuple(
         arm
         for arm in ARMS
-        if all(
+        if _within_arms_length(arm, x_m, y_m)
+        and all(
             arms.inverse(arm, np.array([x_m, y_m, z, *down]), HOME_RAD, restarts=2) is not None
             for z in (SIZE_M / 2, SIZE_M / 2 + 0.10)
         )
     )
 
 
+def _within_arms_length(arm: str, x_m: float, y_m: float) -> bool:
+    """False where a straight arm is too short: inverse kinematics takes long to find nothing."""
+    away = float(np.hypot(*(base_position(arm)[:2] - [x_m, y_m]))) - WRIST_AHEAD_M
+    return float(np.hypot(max(0.0, away), SIZE_M / 2 + WRIST_ABOVE_M - SHOULDER_Z_M)) <= ARM_M
+
+
 def clear_gold(x_m: float, y_m: float) -> str | None:
     """The one arm that reaches (x, y), or None where 3 cm to either side would change it."""
-    golds = {reaching_arms(x_m, y_m + d) for d in (-MARGIN_M, 0.0, MARGIN_M)}
-    if len(golds) == 1:
-        (arms,) = golds
-        if len(arms) == 1:
-            return arms[0]
-    return None
+    arms = reaching_arms(x_m, y_m)
+    if len(arms) != 1:
+        return None
+    same = all(reaching_arms(x_m, y_m + d) == arms for d in (-MARGIN_M, MARGIN_M))
+    return arms[0] if same else None
 
 
 class SpatialSparse(Task):
