@@ -34,6 +34,8 @@ from bench_tasks.vocabulary import Verdict
 
 __all__ = ["TaskNode", "main"]
 
+FINISH_WAIT_S = 10.0
+"""How long the recorder may take to get the rest of an episode's messages."""
 CLOSE_S = 1.7
 """How long results may still be written after Ctrl-C."""
 
@@ -232,12 +234,14 @@ class _Run:
         status = "complete" if verdict else "failed"
         expected = dict(self.graph.sent) if verdict else {}
         try:
-            self.node.record.call(
-                Record.Request(
-                    start=False, last_seq=sink.last_seq,
-                    manifest=json.dumps({"status": status, "expected": expected, **more}),
-                )
+            request = Record.Request(
+                start=False, last_seq=sink.last_seq,
+                manifest=json.dumps({"status": status, "expected": expected, **more}),
             )  # fmt: skip
+            end = time.monotonic() + FINISH_WAIT_S
+            while self.node.record.call(request).waiting:
+                request.force = time.monotonic() > end
+                time.sleep(0.01)
         except LostNode:
             # The bag is scored as it is: as an incomplete recording.
             self.done.append(scoring.score_bag(path))
