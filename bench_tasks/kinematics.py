@@ -39,6 +39,17 @@ def _pose(placement: pin.SE3) -> np.ndarray:
     return np.concatenate([placement.translation, [w, x, y, z]])
 
 
+def _beyond_reach(target: pin.SE3) -> bool:
+    """Whether even a straight arm ends short of `target` (in the base's frame).
+
+    The TCP lies 0.2104 m along the hand's z from a circle of 88 mm about joint 7's axis on which
+    the wrist moves; shoulder to elbow to wrist is at most 0.7194 m (FR3 link lengths).
+    """
+    flange = target.translation - 0.2104 * target.rotation[:, 2]
+    reach = np.hypot(0.316, 0.0825) + np.hypot(0.384, 0.0825) + 0.088
+    return bool(np.linalg.norm(flange - np.array([0.0, 0.0, 0.333])) > reach + 0.001)
+
+
 def _load(arm: str) -> tuple[pin.Model, pin.GeometryModel]:
     """Model of one arm standing at its base, and its convex collision geometry."""
     with tempfile.TemporaryDirectory() as folder:
@@ -143,6 +154,8 @@ class DualArm:
         """
         target = _se3(pose)
         target.translation = target.translation - base_position(arm)
+        if _beyond_reach(target):
+            return None
         rng = np.random.default_rng(0)
         for attempt in range(restarts + 1):
             q = np.array(start if attempt == 0 else HOME_RAD, dtype=np.float64)
