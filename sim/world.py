@@ -151,7 +151,8 @@ class SimWorld:
         self._bodies = np.array([model.body(o.name).id for o in self._cell.objects], dtype=int)
         self._free_bodies = self._bodies[self._free_rows]
         # One gather per array and period: many small ones would cost a tenth of the physics.
-        self._q_all = np.concatenate([self._q_arm, self._q_finger.T.ravel(), self._q_object.ravel()])
+        fingers = self._q_finger.T.ravel()
+        self._q_all = np.concatenate([self._q_arm, fingers, self._q_object.ravel()])
         self._v_all = np.concatenate([self._v_arm, self._v_object.ravel()])
         self._entity_of = self._cell.geom_entity.astype(np.intp)
 
