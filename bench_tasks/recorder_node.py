@@ -23,6 +23,7 @@ from bench_tasks.ros_node import (
     BenchNode,
     answer,
     message_type,
+    steady_timer,
 )
 from bench_tasks.ros_node import main as run_node
 
@@ -46,7 +47,7 @@ class RecorderNode(BenchNode):
     """Writes one bag at a time."""
 
     def __init__(self) -> None:
-        """Listen to the fixed topics; the cameras' are found when a recording starts."""
+        """Listen to the fixed topics, and to the cameras' as they appear."""
         super().__init__("recorder")
         self._writer: BagWriter | None = None
         self._error: BenchError | None = None
@@ -58,6 +59,8 @@ class RecorderNode(BenchNode):
         for topic, type_name in TOPICS.items():
             self._listen(topic, type_name)
         self.create_service(Record, "/recorder/record", self._record)
+        # The world waits for listeners before it sends a first picture.
+        steady_timer(self, 0.1, self._listen_to_cameras)
 
     def _listen(self, topic: str, type_name: str) -> None:
         if topic in self._heard:
@@ -121,7 +124,6 @@ class RecorderNode(BenchNode):
         if self._writer is not None:
             self._writer.close("interrupted", cause="another recording was started")
             self._writer = None
-        self._listen_to_cameras()
         self._error, self._next_seq, self._gaps = None, 0, []
         self._writer = BagWriter(path, manifest)
 

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from bench_tasks import domain
 from bench_tasks.domain import claim_domain
 from bench_tasks.errors import UsageError
 
@@ -32,11 +33,13 @@ def test_a_second_run_on_the_domain_is_refused_until_the_first_is_gone(other, mo
     other.kill()
     other.wait(10)
     assert claim_domain() == 231
+    domain._claimed.pop().close()
 
 
 def test_another_domain_is_free(other, monkeypatch):
     monkeypatch.setenv("ROS_DOMAIN_ID", "230")
     assert claim_domain() == 230
+    domain._claimed.pop().close()
 
 
 @pytest.mark.parametrize("text", ["x", "-1", "233", "1.5"])

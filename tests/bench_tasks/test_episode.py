@@ -286,3 +286,25 @@ def test_a_layout_that_fails_is_raised_since_nothing_was_evaluated(world):
         with pytest.raises(BenchError, match="block moved .* before the start"):
             run(world, Scripted(LIFT), task=known["broken_drill"])
     assert run(world, Scripted(LIFT))[0].success
+
+
+@pytest.mark.parametrize("error", [BenchError("blind"), UsageError("blind")])
+def test_a_planner_that_fails_to_look_fails_the_episode(world, error):
+    class Blind(Scripted):
+        def observe(self, observation):
+            raise error
+
+    verdict, _ = run(world, Blind(LIFT))
+    assert not verdict.success and verdict.cause == "planner error: blind"
+
+
+def test_a_camera_that_fails_is_not_the_planners_fault(world):
+    class NoCamera:
+        def __getattr__(self, name):
+            return getattr(world, name)
+
+        def capture(self, cameras):
+            raise BenchError("the renderer is gone")
+
+    with pytest.raises(BenchError, match="the renderer is gone"):
+        run(NoCamera(), Scripted(LIFT, cameras=("head",)))
