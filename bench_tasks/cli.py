@@ -12,6 +12,7 @@ from typing import Any
 
 import bench_tasks
 from bench_tasks.errors import BenchError, UsageError
+from bench_tasks.vocabulary import AXES
 
 __all__ = ["main"]
 
@@ -97,6 +98,10 @@ def _parser() -> argparse.ArgumentParser:
         help="what thinking costs in simulated time: free (default), measured, or seconds a plan",
     )  # fmt: skip
     sub.add_argument(
+        "--vary", type=_names, metavar="A,B",
+        help="what to randomise beyond the layout, or all: " + ", ".join(AXES),
+    )  # fmt: skip
+    sub.add_argument(
         "--no-record", dest="record", action="store_false", default=None,
         help="keep no recording, only print the results",
     )  # fmt: skip
@@ -150,7 +155,7 @@ def _run(args: argparse.Namespace) -> int:
 
     options: dict[str, Any] = read_config(args.config) if args.config else {}
     for key in ("tasks", "planner", "policy", "episodes", "seed", "out", "cameras", "latency",
-                "record"):  # fmt: skip
+                "record", "vary"):  # fmt: skip
         value = getattr(args, key)
         if value is not None:
             options[key] = value
@@ -158,6 +163,8 @@ def _run(args: argparse.Namespace) -> int:
         raise UsageError(f"--tasks is missing: choose from all, {', '.join(tasks.names())}")
     if options["tasks"] == ("all",):
         options["tasks"] = tuple(tasks.names())
+    if options.get("vary") == ("all",):
+        options["vary"] = AXES
     result = runner.run(RunConfig(**options))
     summary = {"out": str(result.out or ""), "scores": str(result.scores or "")}
     _results(args, result.episodes, summary)

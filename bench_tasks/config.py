@@ -12,6 +12,7 @@ import yaml
 from bench_tasks import tasks
 from bench_tasks.errors import UsageError, unknown
 from bench_tasks.manifest import FORMAT_VERSION
+from bench_tasks.vocabulary import AXES
 
 __all__ = ["RunConfig", "read_config"]
 
@@ -22,7 +23,7 @@ class RunConfig:
 
     `cameras` are pictured at key moments of each episode. `latency` is what a planner's thinking
     costs in simulated time: "free", "measured", or seconds per plan. Without `record` no bag is
-    written, only the live result is kept.
+    written, only the live result is kept. `vary` names axes of scene randomisation.
     """
 
     tasks: tuple[str, ...]
@@ -34,6 +35,7 @@ class RunConfig:
     cameras: tuple[str, ...] = ("head",)
     latency: str = "free"
     record: bool = True
+    vary: tuple[str, ...] = ()
 
     def checked(self) -> RunConfig:
         """Return self; UsageError names the first wrong value and what is valid."""
@@ -43,6 +45,9 @@ class RunConfig:
             tasks.get(name)
         if len(set(self.tasks)) != len(self.tasks):
             raise UsageError(f"a task is named twice: {', '.join(self.tasks)}")
+        for axis in self.vary:
+            if axis not in AXES:
+                raise unknown("axis", axis, AXES)
         if self.episodes < 1:
             raise UsageError(f"episodes must be at least 1, got {self.episodes}")
         if self.seed < 0:
@@ -70,9 +75,10 @@ class RunConfig:
 
 def _typed(name: str, value: Any) -> Any:
     """A value of the file as the type that the field has; UsageError when it is of another."""
-    if name in ("tasks", "cameras"):
-        if name == "tasks" and value == "all":
-            return tuple(tasks.names())
+    everything = {"tasks": tuple(tasks.names()), "vary": AXES, "cameras": None}
+    if name in everything:
+        if value in ("all", ["all"]) and everything[name] is not None:
+            return everything[name]
         if isinstance(value, str):
             value = [word.strip() for word in value.split(",") if word.strip()]
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -17,6 +18,7 @@ from bench_tasks.monitor import Monitor
 from bench_tasks.tasks.base import Ask, MoveObjects, Show, Task, Wait
 from bench_tasks.vocabulary import (
     ActionChunk,
+    Answer,
     CameraFrame,
     Event,
     Observation,
@@ -153,7 +155,8 @@ class _Run:
                 self.event("move_objects", poses={k: list(v) for k, v in step.poses.items()})
             elif isinstance(step, Show):
                 self.event("show", name=step.name)
-                self._planner(lambda: self.planner.observe(self.observe(self.planner)))
+                seen = self.observe(self.planner)
+                self._planner(partial(self.planner.observe, seen))
                 self.keyframe()
             elif isinstance(step, Ask):
                 self._ask(step)
@@ -161,12 +164,10 @@ class _Run:
     def _planner(self, call: Callable):
         """A planner that fails ends the episode with its reason, never the run.
 
-        A UsageError is a malformed answer, which the caller can tell the planner of.
+        `call` must not reach for the world: what that raises is not the planner's fault.
         """
         try:
             return call()
-        except UsageError:
-            raise
         except BenchError as error:
             transcript = getattr(error, "transcript", {})
             self.event("planner_error", error=str(error), transcript=transcript)
@@ -178,10 +179,15 @@ class _Run:
             "question", name=question.name, text=question.text,
             choices={k: list(v) for k, v in question.choices.items()},
         )
-        try:
-            answer = self._planner(lambda: self.planner.ask(question, self.observe(self.planner)))
-        except UsageError as error:
-            raise _End(f"malformed answer: {error}") from error
+        seen = self.observe(self.planner)
+
+        def ask() -> Answer:
+            try:
+                return self.planner.ask(question, seen)
+            except UsageError as error:
+                return Answer({}, error=str(error))
+
+        answer = self._planner(ask)
         given = {
             "raw": answer.raw, "latency_ns": answer.latency_ns, "transcript": answer.transcript,
         }  # fmt: skip
@@ -242,10 +248,16 @@ class _Run:
             self.scene.instruction, self.observe(self.planner), turn, dict(feedback)
         )
         self.event("plan_request", turn=turn, instruction=request.instruction, feedback=feedback)
-        plan = Plan(())
+        refused = ""
+
+        def ask() -> Plan:
+            try:
+                return self.planner.plan(request)
+            except UsageError as error:
+                return Plan((), error=str(error))
+
+        plan = self._planner(ask)
         try:
-            plan = self._planner(lambda: self.planner.plan(request))
-            refused = ""
             self._check_plan(plan)
             if plan.steps:
                 self.policy.accept(plan)

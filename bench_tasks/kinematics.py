@@ -25,10 +25,6 @@ _ITERATIONS = 80
 _NEAR_RESTARTS = 6
 _RESTARTS = 36
 _TABLE_TOP_M = 0.0
-# Link lengths of the FR3 (Franka's Denavit-Hartenberg table), m.
-_SHOULDER_M = np.array([0.0, 0.0, 0.333])
-_ARM_SPAN_M = float(np.hypot(0.316, 0.0825) + np.hypot(0.384, 0.0825))
-_WRIST_OFFSET_M, _FLANGE_M = 0.088, 0.107
 
 
 def _se3(pose: np.ndarray) -> pin.SE3:
@@ -41,6 +37,17 @@ def _se3(pose: np.ndarray) -> pin.SE3:
 def _pose(placement: pin.SE3) -> np.ndarray:
     x, y, z, w = pin.Quaternion(placement.rotation).coeffs()
     return np.concatenate([placement.translation, [w, x, y, z]])
+
+
+def _beyond_reach(target: pin.SE3) -> bool:
+    """Whether even a straight arm ends short of `target` (in the base's frame).
+
+    The TCP lies 0.2104 m along the hand's z from a circle of 88 mm about joint 7's axis on which
+    the wrist moves; shoulder to elbow to wrist is at most 0.7194 m (FR3 link lengths).
+    """
+    flange = target.translation - 0.2104 * target.rotation[:, 2]
+    reach = np.hypot(0.316, 0.0825) + np.hypot(0.384, 0.0825) + 0.088
+    return bool(np.linalg.norm(flange - np.array([0.0, 0.0, 0.333])) > reach + 0.001)
 
 
 def _load(arm: str) -> tuple[pin.Model, pin.GeometryModel]:
@@ -163,9 +170,7 @@ class DualArm:
         """
         target = _se3(pose)
         target.translation = target.translation - self._base(arm)
-        # Where joints 6 and 7 put the wrist's axis: no posture brings it further from the shoulder.
-        wrist = target.translation - target.rotation[:, 2] * (_FLANGE_M + TCP_OFFSET_M)
-        if np.linalg.norm(wrist - _SHOULDER_M) > _ARM_SPAN_M + _WRIST_OFFSET_M:
+        if _beyond_reach(target):
             return None
         rng = np.random.default_rng(0)
         for attempt in range(restarts + 1):

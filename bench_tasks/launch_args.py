@@ -14,6 +14,7 @@ from bench_tasks.errors import UsageError, unknown
 from bench_tasks.manifest import writable_folder
 from bench_tasks.runner import check
 from bench_tasks.streams import parse_streams
+from bench_tasks.vocabulary import AXES
 
 __all__ = ["ARGUMENTS", "Settings", "read", "summary"]
 
@@ -27,6 +28,8 @@ ARGUMENTS: dict[str, tuple[str, str]] = {
     "seed": ("0", "seed of the first episode; each further one adds 1"),
     "planner": ("expert", "what turns instructions into skill calls"),
     "policy": ("skills", "what moves the arms"),
+    "latency": ("free", "what thinking costs in simulated time: free, measured, or seconds a plan"),
+    "vary": ("none", "what to randomise beyond the layout, or all: " + ", ".join(AXES)),
     "robot": ("sim", "whose arms: sim"),
     "record": ("true", "one bag per episode, scored offline; false: the live verdict only"),
     "out": ("", "folder for recordings, results and report; default results/<UTC time>"),
@@ -74,12 +77,16 @@ def read(given: Mapping[str, str]) -> Settings:
     UsageError in one line names the first wrong one. The output folder is made, since only
     writing to it proves that it can be written.
     """
-    chosen = tuple(word.strip() for word in given["tasks"].split(",") if word.strip())
+    chosen, vary = (
+        tuple(word.strip() for word in given[name].split(",") if word.strip())
+        for name in ("tasks", "vary")
+    )
     config = RunConfig(
         tasks=tuple(tasks.names()) if chosen == ("all",) else chosen,
         planner=given["planner"], policy=given["policy"],
         episodes=_whole("episodes", given["episodes"]), seed=_whole("seed", given["seed"]),
-        out=given["out"], record=_flag("record", given["record"]),
+        out=given["out"], record=_flag("record", given["record"]), latency=given["latency"],
+        vary=() if given["vary"] == "none" else AXES if given["vary"] == "all" else vary,
     )  # fmt: skip
     streams = "" if given["cameras"] == "none" else given["cameras"]
     check(replace(config, cameras=tuple(parse_streams(streams))))

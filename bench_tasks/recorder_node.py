@@ -1,20 +1,18 @@
 """The node `recorder`: what is said on the topics of an episode, into one bag, byte for byte.
 
 The task node starts a recording before the world is set up, and finishes it after the verdict,
-saying how many messages there were on each topic. The bag is closed when all have come; what has
-not come in time is named, and the recording is marked as failed.
+saying how many messages there were on each topic; it asks again until all have come. What has not
+come when it gives up is named, and the recording is marked as failed.
 """
 
 from __future__ import annotations
 
 import json
 import struct
-import time
 from pathlib import Path
 from typing import Any
 
 from bench_interfaces.srv import Record
-from rclpy.task import Future
 
 from bench_tasks.errors import BenchError, UsageError
 from bench_tasks.images import camera_of_topic
@@ -25,7 +23,6 @@ from bench_tasks.ros_node import (
     BenchNode,
     answer,
     message_type,
-    parameter,
     steady_timer,
 )
 from bench_tasks.ros_node import main as run_node
@@ -50,21 +47,20 @@ class RecorderNode(BenchNode):
     """Writes one bag at a time."""
 
     def __init__(self) -> None:
-        """Listen to the fixed topics; the cameras' are found when a recording starts."""
+        """Listen to the fixed topics, and to the cameras' as they appear."""
         super().__init__("recorder")
-        self._finish_wait_s = parameter(self, "finish_wait_s", 10.0)
         self._writer: BagWriter | None = None
         self._error: BenchError | None = None
         self._next_seq = 0
         self._gaps: list[str] = []
         self._last_seq = -1
         self._expected: dict[str, int] = {}
-        self._waiting: tuple[float, Future] | None = None
         self._heard: set[str] = set()
         for topic, type_name in TOPICS.items():
             self._listen(topic, type_name)
         self.create_service(Record, "/recorder/record", self._record)
-        steady_timer(self, 0.1, self._expire)
+        # The world waits for listeners before it sends a first picture.
+        steady_timer(self, 0.1, self._listen_to_cameras)
 
     def _listen(self, topic: str, type_name: str) -> None:
         if topic in self._heard:
@@ -96,7 +92,6 @@ class RecorderNode(BenchNode):
         except BenchError as error:
             self._error = error
             self.get_logger().error(str(error))
-        self._look()
 
     def _in_order(self, seq: int) -> bool:
         """Note missing states; False for those that an earlier episode left under way."""
@@ -110,22 +105,25 @@ class RecorderNode(BenchNode):
 
     # -- start and finish ------------------------------------------------------------------------
 
-    async def _record(self, request: Record.Request, response: Record.Response):
+    def _record(self, request: Record.Request, response: Record.Response) -> Record.Response:
         more: dict[str, Any] = json.loads(request.manifest or "{}")
         if request.start:
             return answer(response, lambda: self._start(Path(request.path), more))
         expected = more.pop("expected", {})
         self._last_seq, self._expected = request.last_seq if expected else -1, expected
-        if self._writer is not None and self._error is None and self._missing():
-            self._waiting = (time.monotonic() + self._finish_wait_s, Future())
-            await self._waiting[1]
+        # The messages come on this node's one thread: it must not wait for them here.
+        response.waiting = bool(
+            self._writer is not None and self._error is None and self._missing()
+            and not request.force
+        )  # fmt: skip
+        if response.waiting:
+            return answer(response, lambda: None)
         return answer(response, lambda: self._finish(more, response))
 
     def _start(self, path: Path, manifest: dict[str, Any]) -> None:
         if self._writer is not None:
             self._writer.close("interrupted", cause="another recording was started")
             self._writer = None
-        self._listen_to_cameras()
         self._error, self._next_seq, self._gaps = None, 0, []
         self._writer = BagWriter(path, manifest)
 
@@ -140,19 +138,6 @@ class RecorderNode(BenchNode):
         if self._next_seq <= self._last_seq:
             found.append(f"states {self._next_seq} to {self._last_seq}")
         return found
-
-    def _look(self) -> None:
-        if self._waiting is not None and (self._error is not None or not self._missing()):
-            self._done_waiting()
-
-    def _expire(self) -> None:
-        if self._waiting is not None and time.monotonic() > self._waiting[0]:
-            self._done_waiting()
-
-    def _done_waiting(self) -> None:
-        assert self._waiting is not None
-        future, self._waiting = self._waiting[1], None
-        future.set_result(None)
 
     def _finish(self, more: dict[str, Any], response: Record.Response) -> None:
         missing = self._missing()

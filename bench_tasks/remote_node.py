@@ -59,11 +59,13 @@ class RemoteWorld:
         self._graph, self._sink = graph, sink
         self._seq = 0
 
-    def reset(self, task: str, seed: int) -> tuple[Scene, WorldState]:
+    def reset(
+        self, task: str, seed: int, vary: tuple[str, ...] = ()
+    ) -> tuple[Scene, WorldState]:
         """Set up the episode; BenchError when the layout cannot be used."""
         graph = self._graph
         graph.begin()
-        config = {"state_listeners": 3 if graph.recorded else 2}
+        config = {"state_listeners": 3 if graph.recorded else 2, "vary": vary}
         response = graph.load.call(
             LoadEpisode.Request(task=task, seed=seed, config=json.dumps(config))
         )

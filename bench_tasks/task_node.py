@@ -5,7 +5,6 @@ It runs the same conductor as the in-process runner (`episode.run_episode`), ove
 
 from __future__ import annotations
 
-import contextlib
 import json
 import sys
 import threading
@@ -34,6 +33,8 @@ from bench_tasks.vocabulary import Verdict
 
 __all__ = ["TaskNode", "main"]
 
+FINISH_WAIT_S = 10.0
+"""How long the recorder may take to get the rest of an episode's messages."""
 CLOSE_S = 1.7
 """How long results may still be written after Ctrl-C."""
 
@@ -63,6 +64,7 @@ class TaskNode(BenchNode):
             cameras=_names(parameter(self, "keyframe_cameras", "head")),
             latency=parameter(self, "latency", "free"),
             record=parameter(self, "record", True),
+            vary=_names(parameter(self, "vary", "")),
         ).checked()
         self.clock = parameter(self, "clock", "lockstep")
         self.robot = parameter(self, "robot", "sim")
@@ -112,6 +114,7 @@ class _Run:
         self.node, self.config, self.graph = node, node.config, node.graph
         self.out = Path(self.config.out).absolute()
         self.done: list[EpisodeScore] = []
+        self.recording: Path | None = None
         self.jobs = [
             (tasks.get(name), seed) for name in self.config.tasks for seed in self.config.seeds
         ]
@@ -127,22 +130,25 @@ class _Run:
             self.graph.wait_for_nodes(recorder, self.node.startup_s)
             self.planner, self.policy = RemotePlanner(self.graph), RemotePolicy(self.graph)
             for task, seed in self.jobs:
-                self.done.append(self._episode(task, seed))
-                self.progress.done(episode_line(self.done[-1]))
+                self._count(self._episode(task, seed))
                 self.graph.wait_for_nodes(recorder, 2.0)
             status = "complete"
         except LostNode as error:
             status, lost = "failed", str(error)
+        except Stopped:
+            self._interrupted()
+            raise
         finally:
             self.progress.close()
             if manifest is not None:
-                scores = scoring.save_scores(self.out, self.done) if self.done else None
+                if self.done:
+                    scoring.save_scores(self.out, self.done)
                 manifest.finish(
                     status, wall_s=time.perf_counter() - begun, evaluated=len(self.done),
                     agreeing=sum(score.agrees is True for score in self.done),
                     **({"cause": lost} if lost else {}),
                 )  # fmt: skip
-                self._report(scores)
+            self._report()
         if lost:
             sys.stderr.write(f"a node was lost: {lost}\n")
             return 1
@@ -159,15 +165,23 @@ class _Run:
             manifest.value["command"] = node.command.split()
         return manifest
 
-    def _report(self, scores: Path | None) -> None:
+    def _count(self, score: EpisodeScore) -> None:
+        """One more episode is over."""
+        self.done.append(score)
+        self.recording = None
+        self.progress.done(episode_line(score))
+
+    def _report(self) -> None:
+        """Print the table, and write the page unless there is no time for it."""
         if not self.done:
             return
         sys.stdout.write(results_table(self.done))
-        if scores is not None and not self.node.stopping.is_set():
-            from bench_tasks.report import write_report
+        if self.config.record:
+            if not self.node.stopping.is_set():
+                from bench_tasks.report import write_report
 
-            sys.stdout.write(f"report: {write_report(self.out, None)}\n")
-        sys.stdout.write(f"recorded in {self.out}\n")
+                sys.stdout.write(f"report: {write_report(self.out, None)}\n")
+            sys.stdout.write(f"recorded in {self.out}\n")
         sys.stdout.flush()
 
     # -- one episode -----------------------------------------------------------------------------
@@ -181,7 +195,7 @@ class _Run:
         sink = TopicSink(self.graph)
         sink.policy = self.policy
         world = RemoteWorld(self.graph, sink)
-        options = Options(config.cameras if config.record else (), config.latency)
+        options = Options(config.cameras if config.record else (), config.latency, config.vary)
         clock = time.perf_counter()
         verdict: Verdict | None = None
         more: dict[str, Any] = {}
@@ -191,9 +205,6 @@ class _Run:
                 task, seed, world, self.planner, self.policy, sink, options,
                 lambda state: self._note(task, seed, state.stamp_ns / 1e9),
             )  # fmt: skip
-        except Stopped:
-            self._interrupted(path)
-            raise
         except BenchError as error:
             more = {"cause": f"{'world error' if sink.begun else 'setup'}: {error}"}
             lost = error if isinstance(error, LostNode) else None
@@ -205,8 +216,7 @@ class _Run:
         else:
             score = self._live(task, seed, sink, verdict, more)
         if lost is not None:
-            self.done.append(score)
-            self.progress.done(episode_line(score))
+            self._count(score)
             raise lost
         return score
 
@@ -217,9 +227,10 @@ class _Run:
         self.progress.note(text, min(1.0, sim_s / task.time_limit_s))
 
     def _start_recording(self, task: Task, seed: int, path: Path) -> None:
+        self.recording = path
         manifest = episode_manifest(
             task.name, task.version, seed, self.config.planner, self.config.policy,
-            latency=self.config.latency, clock=self.node.clock, robot=self.node.robot,
+            latency=self.config.latency, vary=self.config.vary, clock=self.node.clock, robot=self.node.robot,
         )  # fmt: skip
         self.node.record.call(
             Record.Request(start=True, path=str(path), manifest=json.dumps(manifest))
@@ -232,29 +243,32 @@ class _Run:
         status = "complete" if verdict else "failed"
         expected = dict(self.graph.sent) if verdict else {}
         try:
-            self.node.record.call(
-                Record.Request(
-                    start=False, last_seq=sink.last_seq,
-                    manifest=json.dumps({"status": status, "expected": expected, **more}),
-                )
+            request = Record.Request(
+                start=False, last_seq=sink.last_seq,
+                manifest=json.dumps({"status": status, "expected": expected, **more}),
             )  # fmt: skip
+            end = time.monotonic() + FINISH_WAIT_S
+            while self.node.record.call(request).waiting:
+                request.force = time.monotonic() > end
+                time.sleep(0.01)
         except LostNode:
             # The bag is scored as it is: as an incomplete recording.
-            self.done.append(scoring.score_bag(path))
-            self.progress.done(episode_line(self.done[-1]))
+            self._count(scoring.score_bag(path))
             raise
         except BenchError as error:
             self.node.get_logger().error(str(error))
         return scoring.score_bag(path)
 
-    def _interrupted(self, path: Path) -> None:
+    def _interrupted(self) -> None:
         """The recorder, told to stop as well, closes its bag: score what there is of it."""
+        path = self.recording
+        if path is None:
+            return
         end = time.monotonic() + 0.5
         while time.monotonic() < end and not (path / "metadata.yaml").exists():
             time.sleep(0.02)
-        if self.config.record and path.exists():
-            with contextlib.suppress(BenchError):
-                self.done.append(scoring.score_bag(path))
+        if path.exists():
+            self._count(scoring.score_bag(path))
 
     def _live(
         self, task: Task, seed: int, sink: TopicSink, verdict: Verdict | None, more: dict[str, Any]

@@ -10,6 +10,7 @@ from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 
 from bench_tasks import launch_args
+from bench_tasks.domain import claim_domain
 from bench_tasks.errors import BenchError
 
 ENVIRONMENT = {
@@ -29,6 +30,7 @@ def nodes(context):
     given = {name: LaunchConfiguration(name).perform(context) for name in launch_args.ARGUMENTS}
     try:
         settings = launch_args.read(given)
+        claim_domain()
     except BenchError as error:
         sys.stderr.write(f"bimanual.launch.py: {' '.join(str(error).split())}\n")
         raise SystemExit(2) from None
@@ -54,10 +56,11 @@ def nodes(context):
         node("policy", {"policy": config.policy, "listeners": 1 + recorded, **clock}),
     ]
     if config.record:
-        started.append(node("recorder", {"finish_wait_s": 10.0}))
+        started.append(node("recorder", {}))
     task = {
         "tasks": ",".join(config.tasks), "episodes": config.episodes, "seed": config.seed,
         "planner": config.planner, "policy": config.policy, "record": config.record,
+        "latency": config.latency, "vary": ",".join(config.vary),
         "out": str(Path(config.out).absolute()), "robot": settings.robot,
         "command": launch_args.summary(given, "bimanual.launch.py"), **clock,
     }  # fmt: skip

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from bench_interfaces.msg import ActionChunk as ActionChunkMsg
 from bench_interfaces.msg import WorldState as WorldStateMsg
 from bench_interfaces.srv import Infer, ResetAgent, SetPlan
+from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.task import Future
 from sensor_msgs.msg import CompressedImage
 
@@ -59,7 +60,9 @@ class PolicyNode(BenchNode):
             )
         self.create_service(ResetAgent, "/policy/reset", self._reset)
         self.create_service(SetPlan, "/policy/set_plan", self._set_plan)
-        self.create_service(Infer, "/policy/infer", self._infer)
+        # While this service waits for messages, their callbacks must run: it has its own group.
+        aside = ReentrantCallbackGroup()
+        self.create_service(Infer, "/policy/infer", self._infer, callback_group=aside)
         steady_timer(self, 0.1, self._expire)
 
     # -- what it sees ----------------------------------------------------------------------------

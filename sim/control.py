@@ -14,6 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from bench_tasks.errors import BenchError
+from bench_tasks.view import REST_ANGULAR_RAD_S, REST_LINEAR_M_S
 from bench_tasks.vocabulary import Scene, WorldState, numbers
 
 __all__ = [
@@ -161,7 +162,9 @@ class SimulationControl:
             return outcome
         if frame not in ("", "world"):
             return Outcome(UNSUPPORTED, f"poses must be in the frame 'world', not {frame!r}")
-        if np.any(twist):
+        # What was read of an object at rest can be written back: physics leaves a little speed.
+        at_rest = np.linalg.norm(twist[:3]) < REST_LINEAR_M_S
+        if not (at_rest and np.linalg.norm(twist[3:]) < REST_ANGULAR_RAD_S):
             return Outcome(UNSUPPORTED, "objects can only be put down at rest")
         try:
             self._cell.move({name: numbers(f"pose of {name}", pose, (7,))})

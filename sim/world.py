@@ -150,7 +150,7 @@ class SimWorld:
         for arm in ARMS:
             order += [model.actuator(f"{arm}_fr3_joint{i}").id for i in range(1, 8)]
             order.append(model.actuator(f"{arm}_hand").id)
-        self._actuators = np.array(order)
+        self._ctrl_of_action = np.argsort(order)
         self._ctrl_scale = np.ones(ACTION_SIZE)
         self._ctrl_scale[[7, 15]] = 0.5  # the hand's actuator acts on one finger's travel
         limits = np.stack([model.jnt_range[j.id] for j in joints])
@@ -171,7 +171,11 @@ class SimWorld:
         ).reshape(-1, 6)
         self._bodies = np.array([model.body(o.name).id for o in self._cell.objects], dtype=int)
         self._free_bodies = self._bodies[self._free_rows]
-        self._entity_of = self._cell.geom_entity.tolist()
+        # One gather per array and period: many small ones would cost a tenth of the physics.
+        fingers = self._q_finger.T.ravel()
+        self._q_all = np.concatenate([self._q_arm, fingers, self._q_object.ravel()])
+        self._v_all = np.concatenate([self._v_arm, self._v_object.ravel()])
+        self._entity_of = self._cell.geom_entity.astype(np.intp)
 
     def _place(self, layout: Layout) -> None:
         data = self._data
@@ -181,7 +185,7 @@ class SimWorld:
         data.qpos[self._q_arm] = np.tile(HOME_RAD, 2)
         data.qpos[self._q_finger] = MAX_OPENING_M / 2
         self._command = np.tile(np.concatenate([HOME_RAD, [MAX_OPENING_M]]), 2)
-        data.ctrl[self._actuators] = self._command * self._ctrl_scale
+        data.ctrl[:] = (self._command * self._ctrl_scale)[self._ctrl_of_action]
         self.move_objects(layout.poses)
 
     def _settle(self, task: str, seed: int, layout: Layout) -> None:
@@ -225,14 +229,14 @@ class SimWorld:
         return [self._advance(action) for action in values]
 
     def _advance(self, action: np.ndarray) -> WorldState:
-        model, data, ids = self._model, self._data, self._actuators
-        target = np.clip(action, self._low, self._high)
+        model, data, step = self._model, self._data, mujoco.mj_step
+        target = np.minimum(np.maximum(action, self._low), self._high)
         begin = self._command * self._ctrl_scale
         ramp = begin + _RAMP * (target * self._ctrl_scale - begin)
         ctrl = data.ctrl
-        for k in range(SUBSTEPS):
-            ctrl[ids] = ramp[k]
-            mujoco.mj_step(model, data)
+        for row in ramp[:, self._ctrl_of_action]:
+            ctrl[:] = row
+            step(model, data)
         self._command = target
         self._seq += 1
         self._state = self._observe()
@@ -272,27 +276,29 @@ class SimWorld:
 
     def _observe(self) -> WorldState:
         """Read the state. Contacts and efforts are those of the last physics step (2 ms ago)."""
-        model, data = self._model, self._data
-        mujoco.mj_kinematics(model, data)
+        data, free = self._data, self._free_rows
+        mujoco.mj_kinematics(self._model, data)
         ee = np.empty((2, 7))
-        for k, site in enumerate(self._tcp):
-            ee[k, :3] = data.site_xpos[site]
-            mujoco.mju_mat2Quat(ee[k, 3:], data.site_xmat[site])
-        poses = self.object_poses()
-        twist = np.zeros((len(poses), 6))
-        velocity = data.qvel[self._v_object]
-        twist[self._free_rows, :3] = velocity[:, :3]
+        ee[:, :3] = data.site_xpos[self._tcp]
+        for quat, matrix in zip(ee[:, 3:], data.site_xmat[self._tcp], strict=True):
+            mujoco.mju_mat2Quat(quat, matrix)
+        q, v = data.qpos[self._q_all], data.qvel[self._v_all]
+        poses, velocity = q[18:].reshape(-1, 7), v[14:].reshape(-1, 6)
         # A free joint's angular velocity is in the body's frame.
         rotations = data.xmat[self._free_bodies].reshape(-1, 3, 3)
-        twist[self._free_rows, 3:] = (rotations @ velocity[:, 3:, None])[:, :, 0]
+        velocity[:, 3:] = (rotations @ velocity[:, 3:, None])[:, :, 0]
+        twist = velocity
+        if len(free) < len(self._bodies):
+            poses, twist = self.object_poses(), np.zeros((len(self._bodies), 6))
+            twist[free] = velocity
         pairs, forces = self._contacts()
         return WorldState(
             seq=self._seq,
             stamp_ns=self._seq * CONTROL_PERIOD_NS,
-            joint_position=data.qpos[self._q_arm],
-            joint_velocity=data.qvel[self._v_arm],
+            joint_position=q[:14],
+            joint_velocity=v[:14],
             joint_effort=data.qfrc_actuator[self._v_arm],
-            gripper_opening=data.qpos[self._q_finger].sum(axis=1),
+            gripper_opening=q[14:16] + q[16:18],
             ee_pose=ee,
             command=self._command.copy(),
             object_pose=poses,
@@ -303,22 +309,21 @@ class SimWorld:
 
     def _contacts(self) -> tuple[np.ndarray, np.ndarray]:
         """Entity pairs in contact, each once, ascending, with the summed normal force."""
-        contact, forces = self._data.contact, self._data.efc_force.tolist()
-        entity_of = self._entity_of
-        summed: dict[tuple[int, int], float] = {}
-        for (geom_a, geom_b), row in zip(
-            contact.geom.tolist(), contact.efc_address.tolist(), strict=True
-        ):
-            # With elliptic cones the first constraint row of a contact is its normal.
-            if row >= 0 and forces[row] > 0.0:
-                a, b = entity_of[geom_a], entity_of[geom_b]
-                key = (a, b) if a < b else (b, a)
-                summed[key] = summed.get(key, 0.0) + forces[row]
-        pairs = sorted(summed)
-        return (
-            np.array(pairs, dtype=np.uint16).reshape(-1, 2),
-            np.array([summed[pair] for pair in pairs], dtype=np.float64),
-        )
+        contact, force = self._data.contact, self._data.efc_force
+        if not len(force) or not len(contact):
+            return np.zeros((0, 2), np.uint16), np.zeros(0)
+        # With elliptic cones the first constraint row of a contact is its normal; a contact that
+        # is left out of the solver has none.
+        row = contact.efc_address
+        normal = np.maximum(np.where(row >= 0, force[row], 0.0), 0.0)
+        a, b = self._entity_of[contact.geom].T
+        count = len(self._cell.entities)
+        key = np.minimum(a, b) * count + np.maximum(a, b)
+        summed = np.bincount(key, normal)
+        found = np.flatnonzero(summed)
+        pairs = np.empty((len(found), 2), np.uint16)
+        pairs[:, 0], pairs[:, 1] = np.divmod(found, count)
+        return pairs, summed[found]
 
     # -- snapshots and pictures ------------------------------------------------------------------
 

@@ -110,7 +110,9 @@ class WorldNode(BenchNode):
             config = json.loads(request.config or "{}")
             self._wait_for_listeners(int(config.get("state_listeners", 0)))
             self._ticking, self._chunk = False, None
-            self.scene, state = self.world.reset(request.task, request.seed)
+            self.scene, state = self.world.reset(
+                request.task, request.seed, tuple(config.get("vary", ()))
+            )
             self.refused, self.paused = 0, False
             self._scene_out.publish(cdr.encode_scene(self.scene))
             self.publish(state)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from bench_tasks.tasks.base import Check, Goal, Layout, ObjectSpec, Task
-from bench_tasks.tasks.layouts import arm_for, scatter
+from bench_tasks.tasks.layouts import arm_for, nearest_first, scatter
 from bench_tasks.view import View
 from bench_tasks.vocabulary import ARMS, ObjectInfo, Scene, SkillCall
 
@@ -65,7 +65,7 @@ class BlocksRankingRgb(Task):
             poses,
             "Put the three blocks in a straight row across the table, close together: "
             "red on the left, green in the middle, blue on the right.",
-            reach={name: ("left", "right") for name in ORDER},
+            reach={name: nearest_first(poses[name]) for name in ORDER},
         )
 
     def goal(self, scene: Scene) -> Goal:

@@ -17,9 +17,9 @@ from bench_tasks.tasks.base import (
     Task,
     Wait,
 )
-from bench_tasks.tasks.layouts import arm_for, upright
+from bench_tasks.tasks.layouts import arm_for, nearest_first, upright
 from bench_tasks.view import View
-from bench_tasks.vocabulary import ARMS, ObjectInfo, Question, Scene, SkillCall
+from bench_tasks.vocabulary import ObjectInfo, Question, Scene, SkillCall
 
 SIZE_M = 0.04
 COVER_HALF_HEIGHT_M = (0.06 + 0.004 + 0.035) / 2
@@ -64,7 +64,7 @@ class CoverBlocks(Task):
             f"Before the covers were put on you saw a red, a green and a blue block. Uncover the "
             f"{target} block: lift its cover and put it aside. Touch no other cover.",
             params={"target": f"{target}_block", "at": at, "covered": covered},
-            reach={f"{color}_block": ARMS for color in COLORS},
+            reach={f"{c}_block": nearest_first(poses[f"{c}_block"]) for c in COLORS},
         )
 
     def prologue(self, scene: Scene) -> tuple[Wait | Show | MoveObjects | Ask, ...]:

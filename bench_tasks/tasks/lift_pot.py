@@ -38,7 +38,7 @@ def _lifted(view: View) -> float:
 
 
 class LiftPot(Task):
-    """Simultaneous work: neither arm can do it alone without tipping the pot."""
+    """Simultaneous work: one hand on each handle, both rising together."""
 
     name = "lift_pot"
     tier = 2

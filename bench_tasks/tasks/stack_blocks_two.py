@@ -8,7 +8,7 @@ import numpy as np
 
 from bench_tasks.actions import action_from_state, step_from_action
 from bench_tasks.tasks.base import Check, Goal, Layout, ObjectSpec, Task
-from bench_tasks.tasks.layouts import arm_for, scatter
+from bench_tasks.tasks.layouts import arm_for, nearest_first, scatter
 from bench_tasks.view import View, rotation_matrix, yaw_of
 from bench_tasks.vocabulary import ARMS, ObjectInfo, Scene, SkillCall
 
@@ -54,7 +54,7 @@ class StackBlocksTwo(Task):
             "Bring the green block to the middle of the table (x 0.45 m, y 0 m) and stack the red "
             "block on it. Give each action as 16 numbers: position (m), quaternion (w x y z) and "
             "gripper (0 closed, 1 open) of the left hand, then of the right.",
-            reach={name: ARMS for name in poses},
+            reach={name: nearest_first(pose) for name, pose in poses.items()},
         )
 
     def goal(self, scene: Scene) -> Goal:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import queue
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 pytest.importorskip("rclpy")
@@ -19,6 +21,7 @@ pytest.importorskip("bench_interfaces")
 ROOT = Path(__file__).resolve().parents[2]
 DOMAINS = itertools.count(os.getpid())
 EXIT_S = 15.0
+DEADLINE_S = 30.0
 
 
 class Nodes:
@@ -68,10 +71,10 @@ class Nodes:
         except subprocess.TimeoutExpired:
             pytest.fail(f"{name} still runs after {timeout_s:g} s\n{self.logs()}")
 
-    def wait_for_file(self, path: Path, timeout_s: float = 60.0) -> None:
-        """Wait until a file exists and holds something."""
+    def wait_for_file(self, path: Path, timeout_s: float = 90.0, at_least: int = 1) -> None:
+        """Wait until a file exists and holds at least so many bytes."""
         end = time.monotonic() + timeout_s
-        while not (path.exists() and path.stat().st_size > 0):
+        while not (path.exists() and path.stat().st_size >= at_least):
             if time.monotonic() > end:
                 pytest.fail(f"{path} did not come\n{self.logs()}")
             time.sleep(0.02)
@@ -129,3 +132,66 @@ def client(nodes, monkeypatch):
     thread.join(5)
     node.destroy_node()
     rclpy.try_shutdown()
+
+
+class World:
+    """What a test says to the world node and hears from it."""
+
+    def __init__(self, nodes, client, **parameters):
+        from bench_interfaces.msg import ActionChunk, EpisodeEvent, WorldState
+        from bench_interfaces.srv import LoadEpisode
+
+        from bench_tasks.ros_node import TRACK, wait_for_listeners
+
+        self.nodes, self.client = nodes, client
+        nodes.start("world", **parameters)
+        self.states: queue.Queue = queue.Queue()
+        self.events: queue.Queue = queue.Queue()
+        client.create_subscription(WorldState, "/world/state", self.states.put, TRACK, raw=True)
+        client.create_subscription(EpisodeEvent, "/world/events", self.events.put, TRACK, raw=True)
+        self.chunks = client.create_publisher(ActionChunk, "/policy/action_chunk", TRACK)
+        load = self.caller(LoadEpisode, "/world/load_episode")
+        wait_for_listeners([(self.chunks, 1)], DEADLINE_S)
+        load.call(LoadEpisode.Request(task="lift_pot", seed=0, config='{"state_listeners": 1}'))
+        self.start = self.state()
+
+    def caller(self, kind, name):
+        from bench_tasks.ros_node import Caller
+
+        made = Caller(self.client, kind, name, DEADLINE_S)
+        end = time.monotonic() + DEADLINE_S
+        while not made.ready:
+            assert time.monotonic() < end, f"{name} is not offered\n{self.nodes.logs()}"
+            time.sleep(0.02)
+        return made
+
+    def state(self):
+        from bench_tasks.cdr import decode_state
+
+        return decode_state(self.states.get(timeout=DEADLINE_S))
+
+    def event(self):
+        from bench_tasks.cdr import decode_event
+
+        return decode_event(self.events.get(timeout=DEADLINE_S))
+
+    def send(self, seq: int, values: np.ndarray) -> None:
+        from bench_tasks.cdr import encode_chunk
+        from bench_tasks.vocabulary import ActionChunk
+
+        self.chunks.publish(encode_chunk(ActionChunk(seq, values), 0, 20_000_000))
+
+    def hold(self, count: int) -> np.ndarray:
+        return np.tile(self.start.command, (count, 1))
+
+
+@pytest.fixture
+def make_world(nodes, client):
+    """Start a world node with parameters and load an episode of lift_pot."""
+    return lambda **parameters: World(nodes, client, **parameters)
+
+
+@pytest.fixture
+def world(make_world):
+    """A world in lockstep with an episode of lift_pot loaded."""
+    return make_world()

@@ -62,9 +62,7 @@ def test_a_killed_recorder_leaves_a_readable_bag(nodes, tmp_path):
     out = tmp_path / "out"
     nodes.start_all(out, tasks="lift_pot", policy="random", deadline_s=20.0)
     bag = out / "lift_pot" / "000000" / "000000_0.mcap"
-    nodes.wait_for_file(bag)
-    while bag.stat().st_size < 100_000:
-        assert nodes.running["task"].poll() is None, nodes.logs()
+    nodes.wait_for_file(bag, at_least=100_000)
     nodes.running["recorder"].kill()
     assert nodes.wait("task") == 1, nodes.logs()
     score = only_score(out)
@@ -73,9 +71,8 @@ def test_a_killed_recorder_leaves_a_readable_bag(nodes, tmp_path):
     assert score.sim_s > 0.0, "what was written before the kill is read"
 
 
-def test_a_layout_that_cannot_be_set_up_is_unscored_and_the_run_goes_on(nodes, tmp_path):
+def test_a_folder_that_holds_a_run_is_refused(nodes, tmp_path):
     out = tmp_path / "out"
-    # The bag of the first episode exists already: a recording is never overwritten.
     nodes.start_all(out, tasks="spatial_sparse", episodes=2)
     assert nodes.wait("task") == 0, nodes.logs()
     assert [s.seed for s in scoring.load_scores(scoring.newest_scores(out))] == [0, 1]
@@ -87,7 +84,7 @@ def test_a_layout_that_cannot_be_set_up_is_unscored_and_the_run_goes_on(nodes, t
 def test_an_interrupted_episode_is_reported_with_its_reason(nodes, tmp_path):
     out = tmp_path / "out"
     nodes.start_all(out, tasks="lift_pot", policy="random")
-    nodes.wait_for_file(out / "lift_pot" / "000000" / "000000_0.mcap")
+    nodes.wait_for_file(out / "lift_pot" / "000000" / "000000_0.mcap", at_least=100_000)
     nodes.stop(signal.SIGINT)
     assert nodes.running["task"].returncode == 130
     assert "Traceback" not in nodes.logs()

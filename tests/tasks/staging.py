@@ -194,6 +194,7 @@ def fails(stage: Stage, *unmet: str) -> None:
     cause = fails_with(stage, "goal not reached: ")
     named = cause.removeprefix("goal not reached: ").split(", ")
     assert set(unmet) <= set(named), cause
+    assert stage.verdict.stages["goal held"] is False
 
 
 def fails_with(stage: Stage, cause: str) -> str:
@@ -202,5 +203,4 @@ def fails_with(stage: Stage, cause: str) -> str:
     assert not verdict.success
     assert verdict.cause.startswith(cause), verdict.cause
     assert 0.0 <= verdict.progress < 1.0
-    assert not verdict.stages.get("goal held", False)
     return verdict.cause

@@ -1,0 +1,35 @@
+"""One run per ROS domain and machine: two would take each other's messages for their own."""
+
+from __future__ import annotations
+
+import os
+import socket
+
+from bench_tasks.errors import UsageError
+
+__all__ = ["claim_domain"]
+
+_claimed: list[socket.socket] = []
+
+
+def claim_domain() -> int:
+    """Claim this environment's ROS domain for the rest of the process and return its number.
+
+    The claim is a name among the machine's abstract sockets, which the kernel gives up when the
+    process ends, however it ends. UsageError when another run holds it or ROS_DOMAIN_ID is wrong.
+    """
+    text = os.environ.get("ROS_DOMAIN_ID", "0") or "0"
+    if not text.isdecimal() or int(text) > 232:
+        raise UsageError(f"ROS_DOMAIN_ID must be a number from 0 to 232, got {text!r}")
+    domain = int(text)
+    holder = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        holder.bind(f"\0bench_tasks/ros_domain_{domain}")
+    except OSError:
+        holder.close()
+        raise UsageError(
+            f"another run is using ROS domain {domain}: wait for it, or set ROS_DOMAIN_ID to "
+            "another number (0 to 101 is safe everywhere)"
+        ) from None
+    _claimed.append(holder)
+    return domain

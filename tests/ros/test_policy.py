@@ -1,0 +1,96 @@
+"""The policy node by itself: it answers the state that it is asked about, or says why not."""
+
+from __future__ import annotations
+
+import json
+import queue
+import threading
+
+import numpy as np
+import pytest
+
+from bench_tasks import cdr
+from bench_tasks.errors import BenchError, UsageError
+from bench_tasks.vocabulary import ObjectInfo, Scene, WorldState
+
+pytestmark = pytest.mark.ros
+
+SCENE = Scene(
+    "lift_pot", 1, 0, "", (ObjectInfo("pot", "pot", "red", (0.1, 0.1, 0.1)),),
+    ("pot", "table"), tuple(f"joint{i}" for i in range(14)), {},
+)
+
+
+def state(seq: int) -> bytes:
+    zeros = np.zeros
+    return cdr.encode_state(
+        WorldState(
+            seq, seq * 20_000_000, zeros(14), zeros(14), zeros(14), zeros(2), zeros((2, 7)),
+            np.full(16, float(seq)), zeros((1, 7)), zeros((1, 6)), zeros((0, 2), np.uint16),
+            zeros(0),
+        )
+    )
+
+
+@pytest.fixture
+def policy(nodes, client):
+    """A node that holds: (publish a state, call infer, received chunks)."""
+    from bench_interfaces.msg import ActionChunk as ChunkMsg
+    from bench_interfaces.msg import WorldState as StateMsg
+    from bench_interfaces.srv import Infer, ResetAgent
+
+    from bench_tasks.ros_node import TRACK, Caller, wait_for_listeners
+
+    nodes.start("policy", policy="hold", input_wait_s=3.0)
+    chunks: queue.Queue = queue.Queue()
+    client.create_subscription(ChunkMsg, "/policy/action_chunk", chunks.put, TRACK, raw=True)
+    out = client.create_publisher(StateMsg, "/world/state", TRACK)
+    wait_for_listeners([(out, 1)], 30.0)
+    reset = Caller(client, ResetAgent, "/policy/reset", 30.0)
+    infer = Caller(client, Infer, "/policy/infer", 30.0)
+    while not (reset.ready and infer.ready):
+        assert nodes.running["policy"].poll() is None, nodes.logs()
+    return out, reset, infer, chunks
+
+
+def begin(reset):
+    from bench_interfaces.srv import ResetAgent
+
+    return reset.call(ResetAgent.Request(scene=SCENE.to_json(), seed=0))
+
+
+def test_it_answers_the_state_it_is_asked_about_even_when_that_comes_later(policy):
+    from bench_interfaces.srv import Infer
+
+    out, reset, infer, chunks = policy
+    assert json.loads(begin(reset).metadata)["name"] == "hold"
+    for seq in range(20):
+        # The question overtakes the state, as it can between processes.
+        late = threading.Timer(0.05 if seq % 2 else 0.0, out.publish, [state(seq)])
+        late.start()
+        response = infer.call(Infer.Request(seq=seq))
+        assert response.actions == 10 and not response.needs_plan
+        chunk = cdr.decode_chunk(chunks.get(timeout=30))
+        assert chunk.seq == seq and (chunk.values == seq).all()
+        late.join()
+
+
+def test_a_state_that_does_not_come_is_an_error_in_bounded_time(policy):
+    from bench_interfaces.srv import Infer
+
+    out, reset, infer, chunks = policy
+    begin(reset)
+    out.publish(state(3))
+    with pytest.raises(BenchError, match="has not got state 4 .* but 3"):
+        infer.call(Infer.Request(seq=4))
+    assert infer.call(Infer.Request(seq=3)).actions == 10, "it goes on afterwards"
+    assert cdr.decode_chunk(chunks.get(timeout=30)).seq == 3
+
+
+def test_before_the_first_episode_it_says_so(policy):
+    from bench_interfaces.srv import Infer
+
+    _, _, infer, chunks = policy
+    with pytest.raises(UsageError, match="before it was reset"):
+        infer.call(Infer.Request(seq=0))
+    assert chunks.empty()
