@@ -22,6 +22,7 @@ LIMIT_MARGIN_RAD = 0.03
 TOLERANCE_M = 1e-4
 TOLERANCE_RAD = 1e-3
 _ITERATIONS = 80
+_STAGNATION = 12
 _NEAR_RESTARTS = 6
 _RESTARTS = 36
 _TABLE_TOP_M = 0.0
@@ -192,9 +193,15 @@ class DualArm:
     ) -> np.ndarray | None:
         model, data, frame = self._models[arm], self._data[arm], self._tcp[arm]
         full = np.concatenate([q, [0.04, 0.04]])
-        for _ in range(_ITERATIONS):
+        before = np.inf
+        for iteration in range(_ITERATIONS):
             pin.framesForwardKinematics(model, data, full)
             error = pin.log6(data.oMf[frame].actInv(target)).vector
+            if iteration % _STAGNATION == _STAGNATION - 1:
+                remaining = float(np.linalg.norm(error))
+                if remaining > 0.9 * before:
+                    return None  # stuck at a limit: what is out of reach is found out sooner
+                before = remaining
             if (
                 np.linalg.norm(error[:3]) < TOLERANCE_M
                 and np.linalg.norm(error[3:]) < TOLERANCE_RAD

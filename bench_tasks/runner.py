@@ -94,7 +94,9 @@ def _episode(
     names = {"planner": config.planner, "policy": config.policy}
     sink: BagSink | HashSink = HashSink()
     if path is not None:
-        begun = episode_manifest(task.name, task.version, seed, **names, latency=config.latency, vary=config.vary)
+        begun = episode_manifest(
+            task.name, task.version, seed, **names, latency=config.latency, vary=config.vary
+        )
         sink = BagSink(path, begun)
     options = Options(config.cameras if path else (), config.latency, config.vary)
     clock = time.perf_counter()

@@ -230,7 +230,8 @@ class _Run:
         self.recording = path
         manifest = episode_manifest(
             task.name, task.version, seed, self.config.planner, self.config.policy,
-            latency=self.config.latency, vary=self.config.vary, clock=self.node.clock, robot=self.node.robot,
+            latency=self.config.latency, vary=self.config.vary,
+            clock=self.node.clock, robot=self.node.robot,
         )  # fmt: skip
         self.node.record.call(
             Record.Request(start=True, path=str(path), manifest=json.dumps(manifest))

@@ -17,7 +17,7 @@ class SpatialCluttered(SpatialTask):
         ObjectSpec("bottle", "bottle", "cyan"),
         ObjectSpec("mug", "mug", "white"),
         ObjectSpec("bowl", "bowl", "brown"),
-        ObjectSpec("roller", "roller", "gray", {"length": 0.24}),
+        ObjectSpec("bar", "bar", "gray"),
     )
 
 

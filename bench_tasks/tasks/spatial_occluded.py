@@ -26,7 +26,7 @@ class SpatialOccluded(SpatialTask):
         ObjectSpec(f"can_{k}", "can", "gray", {"radius": 0.022, "height": 0.10})
         for k in (1, 2, 3)
     )
-    gap_m = 0.2
+    gap_m = 0.15
     x_m = (0.38, 0.80)
 
     def place_bystanders(

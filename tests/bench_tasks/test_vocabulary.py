@@ -25,7 +25,8 @@ def test_scene_survives_json():
     grasp = Grasp("top", (0.0, 0.0, 0.01, *DOWN), 0.04)
     scene = Scene(
         "t", 2, 5, "Do – it.", (ObjectInfo("b", "block", "red", (0.02,) * 3, (grasp,), True),),
-        ("table", "b"), ("j1",), {"gold": {"b": "left"}, "n": [1, 2.5]}, "sim", 10,
+        ("table", "b"), ("j1",), {"gold": {"b": "left"}, "n": [1, 2.5]}, "sim",
+        ("light",), 0.02, 10,
     )
     again = Scene.from_json(scene.to_json())
     assert again == scene and again.to_json() == scene.to_json()

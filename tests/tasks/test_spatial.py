@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from staging import Stage, fails_with, succeeds
 
+from bench_tasks import tasks
+from bench_tasks.tasks.spatial import ANSWERS, arm_answer
+from bench_tasks.tasks.spatial_depth import EYE_M
+
 TASK = "spatial_sparse"
-OTHER = {"left": "right", "right": "left"}
+OTHER = {"left": "right", "right": "left", "either": "neither", "neither": "either"}
 
 
 @pytest.fixture
@@ -29,11 +34,11 @@ def test_all_right(world, seed):
     succeeds(Stage(world, TASK, seed))
 
 
-@pytest.mark.parametrize(("wrong", "progress"), [(1, 1 / 3), (2, 0.0), (3, 0.0)])
+@pytest.mark.parametrize(("wrong", "progress"), [(1, 5 / 9), (2, 1 / 9), (3, 0.0)])
 def test_some_wrong(world, gold, wrong, progress):
     stage = answered(world, change(gold, wrong, OTHER.get))
     fails_with(stage, "wrong answer: arm")
-    # 2 of 3 right is (2/3 - 1/2) / (1 - 1/2); 1 of 3 is below chance and scores nothing.
+    # Four answers each: 2 of 3 right is (2/3 - 1/4) / (1 - 1/4).
     assert stage.verdict.progress == pytest.approx(progress)
     accuracy = stage.verdict.details["questions"]["arm"]["accuracy"]
     assert accuracy == pytest.approx(1 - wrong / 3)
@@ -103,12 +108,60 @@ def test_the_answer_to_another_question(world, gold):
     succeeds(stage)
 
 
-def test_the_side_of_the_table_is_not_the_answer_everywhere(world):
-    # Gold is reachability; guessing by side must not be what is asked for, word by word.
-    from bench_tasks.tasks.spatial_sparse import reaching_arms
+SPATIAL = [name for name in tasks.names() if name.startswith("spatial_")]
 
-    for seed in range(5):
-        scene, state = world.reset(TASK, seed)
-        for name, arm in scene.params["gold"].items():
-            x, y, _ = state.object_pose[scene.index(name)][:3]
-            assert reaching_arms(x, y) == (arm,)
+
+@pytest.mark.parametrize("task", SPATIAL)
+def test_the_answer_is_what_the_kinematics_say(world, task):
+    for seed in range(2):
+        scene, state = world.reset(task, seed)
+        for name, answer in scene.params["gold"].items():
+            pose = state.object_pose[scene.index(name)]
+            assert arm_answer(scene.object(name), pose) == answer
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", SPATIAL)
+@pytest.mark.parametrize("answer", [*ANSWERS, "side"])
+def test_one_rule_for_all_is_not_the_answer(world, task, answer):
+    """Neither a constant nor the side of the table passes: 12 layouts are never all alike."""
+    right = 0
+    for seed in range(12):
+        scene, state = world.reset(task, seed)
+        right += all(
+            gold == (answer if answer != "side" else "left" if state.object_pose[i, 1] > 0
+                     else "right")
+            for i, gold in enumerate(scene.params["gold"].values())
+        )  # fmt: skip
+    assert right <= 2
+
+
+def test_of_a_pair_on_one_line_of_sight_the_answers_differ(world):
+    for seed in range(2):
+        scene, state = world.reset("spatial_depth", seed)
+        gold, at = list(scene.params["gold"].values()), state.object_pose
+        for near, far in ((0, 1), (2, 3)):
+            assert gold[near] != gold[far]
+            a, b = at[near, :2] - EYE_M, at[far, :2] - EYE_M
+            assert abs(a[0] * b[1] - a[1] * b[0]) / np.linalg.norm(a) / np.linalg.norm(b) < 0.02
+            assert np.linalg.norm(b) > 1.25 * np.linalg.norm(a)
+
+
+def test_an_occluded_block_is_seen_in_part(world):
+    """The can hides some of the block from the head camera, never all of it."""
+    for seed in range(4):
+        scene, state = world.reset("spatial_occluded", seed)
+        hidden = [
+            np.count_nonzero(
+                world.cameras.segmentation(world.data, "head") == scene.entities.index(name)
+            )
+            for name in scene.params["gold"]
+        ]
+        away = {o.name: np.array([3.0 + i, 0, 0, 1.0, 0, 0, 0]) for i, o in
+                enumerate(scene.objects) if o.kind == "can"}  # fmt: skip
+        world.move_objects(away)
+        for name, pixels in zip(scene.params["gold"], hidden, strict=True):
+            seen = np.count_nonzero(
+                world.cameras.segmentation(world.data, "head") == scene.entities.index(name)
+            )
+            assert 0.1 * seen < pixels < 0.95 * seen, name
