@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import queue
 import time
-from collections import Counter
+from collections import Counter, deque
 
 from bench_interfaces.msg import ActionChunk as ActionChunkMsg
 from bench_interfaces.msg import EpisodeEvent
@@ -33,6 +33,9 @@ from bench_tasks.ros_node import (
     Caller,
     LostNode,
     Stopped,
+    Unwatched,
+    take_all,
+    unwatched,
     wait_for_listeners,
 )
 from bench_tasks.vocabulary import (
@@ -43,6 +46,8 @@ from bench_tasks.vocabulary import (
 __all__ = ["Graph"]
 
 LISTENER_WAIT_S = 10.0
+LOOK_EVERY_S = 0.0005
+"""Between looks for a state that is under way: a fraction of what simulating one takes."""
 
 
 class Graph:
@@ -55,13 +60,14 @@ class Graph:
         """Connect `node`; each call gets `deadline_s`, the planner's `planner_deadline_s`."""
         self.node, self.deadline_s = node, deadline_s
         self.recorded, self.realtime = recorded, realtime
-        self.states: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self._by_hand = Unwatched()
+        self._states = unwatched(node, WorldStateMsg, "/world/state", TRACK, self._by_hand)
+        self._ahead: deque[bytes] = deque()
         self.world_events: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         self.sent: Counter[str] = Counter()
         """Messages per topic that a recorder of this episode must have got."""
         self.refusal = ""
         self.period_ns = 0
-        node.create_subscription(WorldStateMsg, "/world/state", self.states.put, TRACK, raw=True)
         node.create_subscription(
             EpisodeEvent, "/world/events", self.world_events.put, TRACK, raw=True
         )
@@ -117,27 +123,47 @@ class Graph:
         )  # fmt: skip
         self.sent.clear()
         self.refusal = ""
-        for pending in (self.states, self.world_events):
-            while not pending.empty():
-                pending.get_nowait()
+        self.new_world_events()
+        while self.more_states():
+            self._ahead.clear()
+        self.refusal = ""
+
+    def more_states(self) -> bool:
+        """Whether a state has come that was not asked for yet."""
+        if not self._ahead:
+            self._ahead.extend(take_all(self._states))
+        return bool(self._ahead)
 
     def next_state(self, seq: int, wait_s: float) -> WorldState | None:
         """State `seq`; None when none has come within `wait_s`. BenchError when one is missing."""
         end = time.monotonic() + wait_s
-        while True:
-            try:
-                state = cdr.decode_state(self.states.get(timeout=min(0.2, wait_s) or 1e-6))
-                break
-            except queue.Empty:
-                if self.node.stopping.is_set():
-                    raise Stopped from None
-                if time.monotonic() >= end:
-                    return None
-            except ValueError as error:
-                raise BenchError(f"/world/state: {error}") from None
+        while not self.more_states():
+            if self.node.stopping.is_set():
+                raise Stopped
+            if time.monotonic() >= end:
+                return None
+            time.sleep(LOOK_EVERY_S)
+        try:
+            state = cdr.decode_state(self._ahead.popleft())
+        except ValueError as error:
+            raise BenchError(f"/world/state: {error}") from None
         if state.seq != seq:
             raise BenchError(f"state {seq} did not come, but {state.seq}")
         return state
+
+    def first_state(self) -> WorldState:
+        """State 0 of a new episode; what an earlier one left under way is passed over."""
+        end = time.monotonic() + self.deadline_s
+        while time.monotonic() < end:
+            if not self.more_states():
+                time.sleep(LOOK_EVERY_S)
+            elif cdr.decode_state(self._ahead[0]).seq == 0:
+                state = self.next_state(0, self.deadline_s)
+                assert state is not None
+                return state
+            else:
+                self._ahead.popleft()
+        raise LostNode(f"state 0 did not come within {self.deadline_s:g} s")
 
     def new_world_events(self) -> list[Event]:
         """What the world has reported of itself since the last call: refused and late chunks."""

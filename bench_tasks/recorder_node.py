@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import struct
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +22,20 @@ from bench_tasks.ros_node import (
     LATCHED,
     TRACK,
     BenchNode,
+    Unwatched,
     answer,
     message_type,
     steady_timer,
+    take_all,
+    unwatched,
 )
 from bench_tasks.ros_node import main as run_node
 
 __all__ = ["RecorderNode", "main"]
 
 STATE_TOPIC = "/world/state"
+READ_EVERY_S = 0.05
+"""How long messages may lie in the middleware, which keeps thousands."""
 _STAMP = struct.Struct("<iI")
 _JPEG, _INFO = "sensor_msgs/msg/CompressedImage", "sensor_msgs/msg/CameraInfo"
 
@@ -55,22 +61,20 @@ class RecorderNode(BenchNode):
         self._gaps: list[str] = []
         self._last_seq = -1
         self._expected: dict[str, int] = {}
-        self._heard: set[str] = set()
+        self._heard: dict[str, tuple[str, Any]] = {}
+        self._by_hand = Unwatched()
         for topic, type_name in TOPICS.items():
             self._listen(topic, type_name)
         self.create_service(Record, "/recorder/record", self._record)
+        steady_timer(self, READ_EVERY_S, self._read)
         # The world waits for listeners before it sends a first picture.
         steady_timer(self, 0.1, self._listen_to_cameras)
 
     def _listen(self, topic: str, type_name: str) -> None:
-        if topic in self._heard:
-            return
-        self._heard.add(topic)
-        self.create_subscription(
-            message_type(type_name), topic,
-            lambda data: self._take(topic, type_name, data),
-            LATCHED if topic == "/world/scene" else TRACK, raw=True,
-        )  # fmt: skip
+        if topic not in self._heard:
+            qos = LATCHED if topic == "/world/scene" else TRACK
+            kind = message_type(type_name)
+            self._heard[topic] = type_name, unwatched(self, kind, topic, qos, self._by_hand)
 
     def _listen_to_cameras(self) -> None:
         for topic, types in self.get_topic_names_and_types():
@@ -81,14 +85,18 @@ class RecorderNode(BenchNode):
 
     # -- messages --------------------------------------------------------------------------------
 
-    def _take(self, topic: str, type_name: str, data: bytes) -> None:
-        writer = self._writer
-        if writer is None or self._error is not None:
-            return
-        if topic == STATE_TOPIC and not self._in_order(int.from_bytes(data[4:12], "little")):
-            return
+    def _read(self) -> None:
+        """Write down what has come, in the order of the stamps, in which it is to be replayed."""
+        batch: list[tuple[int, str, str, bytes]] = []
         try:
-            writer.write(topic, type_name, data, stamp_of(topic, data))
+            for topic, (type_name, subscription) in self._heard.items():
+                for data in take_all(subscription):
+                    batch.append((stamp_of(topic, data), topic, type_name, data))
+            if self._writer is None or self._error is not None:
+                return
+            for stamp_ns, topic, type_name, data in sorted(batch, key=itemgetter(0)):
+                if topic != STATE_TOPIC or self._in_order(int.from_bytes(data[4:12], "little")):
+                    self._writer.write(topic, type_name, data, stamp_ns)
         except BenchError as error:
             self._error = error
             self.get_logger().error(str(error))
@@ -106,6 +114,7 @@ class RecorderNode(BenchNode):
     # -- start and finish ------------------------------------------------------------------------
 
     def _record(self, request: Record.Request, response: Record.Response) -> Record.Response:
+        self._read()
         more: dict[str, Any] = json.loads(request.manifest or "{}")
         if request.start:
             return answer(response, lambda: self._start(Path(request.path), more))
@@ -159,6 +168,7 @@ class RecorderNode(BenchNode):
     def close(self) -> None:
         """Complete a bag that is being recorded: it is readable, and says that it was cut off."""
         if self._writer is not None:
+            self._read()
             try:
                 self._writer.close("interrupted")
             except BenchError as error:

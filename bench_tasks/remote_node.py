@@ -71,9 +71,7 @@ class RemoteWorld:
         )
         scene = Scene.from_json(response.scene)
         graph.period_ns = scene.control_period_ns
-        state = graph.next_state(0, graph.deadline_s)
-        if state is None:
-            raise LostNode(f"state 0 did not come within {graph.deadline_s:g} s")
+        state = graph.first_state()
         graph.sent["/world/scene"] += 1
         self._count(state)
         return scene, state
@@ -88,7 +86,7 @@ class RemoteWorld:
         graph = self._graph
         last = chunk.seq + len(chunk.values)
         states: list[WorldState] = []
-        while self._seq < last or (graph.realtime and not graph.states.empty()):
+        while self._seq < last or (graph.realtime and graph.more_states()):
             state = graph.next_state(self._seq + 1, graph.deadline_s)
             if state is None:
                 self._relay_events()

@@ -7,6 +7,7 @@ if any of them failed, hung or left a process behind.
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -16,6 +17,18 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 LIMIT_S = 180.0
 MARK = "BENCH_LAUNCHES_ID"
+
+
+def free_domain() -> int:
+    """A ROS domain that no other run on this machine has claimed."""
+    for domain in range(1, 101):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+            try:
+                probe.bind(f"\0bench_tasks/ros_domain_{domain}")  # as bench_tasks.domain claims it
+            except OSError:
+                continue
+            return domain
+    raise SystemExit("all ROS domains are taken")
 
 
 def left_over(mark: str) -> list[int]:
@@ -34,7 +47,7 @@ def left_over(mark: str) -> list[int]:
 def one(number: int, arguments: list[str], folder: Path) -> tuple[bool, str]:
     """Launch once; whether it went well, and a line that says how."""
     mark = f"{os.getpid()}-{number}"
-    env = {**os.environ, MARK: mark, "ROS_DOMAIN_ID": str(1 + (os.getpid() + number) % 100)}
+    env = {**os.environ, MARK: mark, "ROS_DOMAIN_ID": str(free_domain())}
     command = [
         str(ROOT / "ros_ws" / "ros2"), "launch", "bench_tasks", "bimanual.launch.py",
         f"out:={folder / str(number)}", *arguments,

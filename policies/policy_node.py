@@ -9,8 +9,6 @@ from dataclasses import asdict
 from bench_interfaces.msg import ActionChunk as ActionChunkMsg
 from bench_interfaces.msg import WorldState as WorldStateMsg
 from bench_interfaces.srv import Infer, ResetAgent, SetPlan
-from rclpy.callback_groups import ReentrantCallbackGroup
-from rclpy.task import Future
 from sensor_msgs.msg import CompressedImage
 
 from bench_tasks import cdr
@@ -20,9 +18,11 @@ from bench_tasks.ros_node import (
     LATEST,
     TRACK,
     BenchNode,
+    Unwatched,
     answer,
     parameter,
-    steady_timer,
+    take_all,
+    unwatched,
     wait_for_listeners,
 )
 from bench_tasks.ros_node import main as run_node
@@ -32,6 +32,8 @@ from policies import make_policy
 __all__ = ["PolicyNode", "main"]
 
 LISTENER_WAIT_S = 10.0
+LOOK_EVERY_S = 0.0005
+"""Between looks for a state or a picture that is under way."""
 
 
 class PolicyNode(BenchNode):
@@ -51,30 +53,41 @@ class PolicyNode(BenchNode):
         self._scene: Scene | None = None
         self._state: WorldState | None = None
         self._frames: dict[str, CameraFrame] = {}
-        self._waiting: tuple[int, float, Future] | None = None
         self._chunk_out = self.create_publisher(ActionChunkMsg, "/policy/action_chunk", TRACK)
-        self.create_subscription(WorldStateMsg, "/world/state", self._on_state, LATEST, raw=True)
-        for camera in self._policy.metadata.cameras:
-            self.create_subscription(
-                CompressedImage, image_topic(camera), self._on_frame, LATEST, raw=True
-            )
+        self._by_hand = Unwatched()
+        self._states = unwatched(self, WorldStateMsg, "/world/state", LATEST, self._by_hand)
+        self._pictures = [
+            unwatched(self, CompressedImage, image_topic(camera), LATEST, self._by_hand)
+            for camera in self._policy.metadata.cameras
+        ]
         self.create_service(ResetAgent, "/policy/reset", self._reset)
         self.create_service(SetPlan, "/policy/set_plan", self._set_plan)
-        # While this service waits for messages, their callbacks must run: it has its own group.
-        aside = ReentrantCallbackGroup()
-        self.create_service(Infer, "/policy/infer", self._infer, callback_group=aside)
-        steady_timer(self, 0.1, self._expire)
+        self.create_service(Infer, "/policy/infer", self._infer)
 
     # -- what it sees ----------------------------------------------------------------------------
 
-    def _on_state(self, data: bytes) -> None:
-        self._state = cdr.decode_state(data)
-        self._look()
+    def _look(self) -> None:
+        """Take the newest state and pictures."""
+        for data in take_all(self._states):
+            self._state = cdr.decode_state(data)
+        for subscription in self._pictures:
+            for data in take_all(subscription):
+                frame = decode_frame(data)
+                self._frames[frame.camera] = frame
 
-    def _on_frame(self, data: bytes) -> None:
-        frame = decode_frame(data)
-        self._frames[frame.camera] = frame
-        self._look()
+    def _wait_for(self, seq: int) -> bool:
+        """Whether the state `seq` and its pictures are there, or come in time.
+
+        The question can overtake them, since it travels another way.
+        """
+        end = time.monotonic() + self._input_wait_s
+        while True:
+            self._look()
+            if self._has(seq):
+                return True
+            if time.monotonic() > end or self.stopping.is_set():
+                return False
+            time.sleep(LOOK_EVERY_S)
 
     def _has(self, seq: int) -> bool:
         """Whether the state `seq` has come, and each picture that belongs to it."""
@@ -87,18 +100,6 @@ class PolicyNode(BenchNode):
             name in self._frames and self._frames[name].stamp_ns == self._state.stamp_ns
             for name in self._policy.metadata.cameras
         )
-
-    def _look(self) -> None:
-        if self._waiting is not None and self._has(self._waiting[0]):
-            _, _, future = self._waiting
-            self._waiting = None
-            future.set_result(True)
-
-    def _expire(self) -> None:
-        if self._waiting is not None and time.monotonic() > self._waiting[1]:
-            _, _, future = self._waiting
-            self._waiting = None
-            future.set_result(False)
 
     # -- services --------------------------------------------------------------------------------
 
@@ -116,17 +117,13 @@ class PolicyNode(BenchNode):
     def _set_plan(self, request: SetPlan.Request, response: SetPlan.Response):
         return answer(response, lambda: self._policy.accept(Plan.from_json(request.plan)))
 
-    async def _infer(self, request: Infer.Request, response: Infer.Response):
-        if not self._has(request.seq) and self._scene is not None:
-            future = Future()
-            self._waiting = (request.seq, time.monotonic() + self._input_wait_s, future)
-            await future
+    def _infer(self, request: Infer.Request, response: Infer.Response):
         return answer(response, lambda: self._answer(request.seq, response))
 
     def _answer(self, seq: int, response: Infer.Response) -> None:
         if self._scene is None:
             raise UsageError("the policy was used before it was reset")
-        if not self._has(seq):
+        if not self._wait_for(seq):
             have = "none" if self._state is None else str(self._state.seq)
             raise BenchError(f"the policy has not got state {seq} and its pictures, but {have}")
         state = self._state

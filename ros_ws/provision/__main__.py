@@ -41,7 +41,10 @@ def environment(steps: Steps, ros: Ros) -> str:
 
 
 def requirements(steps: Steps, ros: Ros, key: str) -> str:
-    """Install the pinned packages and make the wheels' CMake files usable; return a new key."""
+    """Install the pinned packages and make the wheels' CMake files usable.
+
+    Returns the key of what is built with them: only the ROS wheels and colcon count for that.
+    """
     files = [ROOT / f"requirements/{name}.txt" for name in ros.requirement_files]
     prepare = ROOT / "ros_ws/from_wheels/prepare.py"
     new = digest([*files, prepare], key)
@@ -57,7 +60,7 @@ def requirements(steps: Steps, ros: Ros, key: str) -> str:
             steps.run("prepare", [python, str(prepare)], "Then run make again.")
 
     steps.step("packages", new, "Python packages (about 1 min)", action)
-    return new
+    return digest([file for file in files if file.stem in ("ros", "build")] + [prepare], key)
 
 
 def policies_extra(steps: Steps, key: str) -> None:

@@ -19,7 +19,6 @@ pytest.importorskip("rclpy")
 pytest.importorskip("bench_interfaces")
 
 ROOT = Path(__file__).resolve().parents[2]
-DOMAINS = itertools.count(os.getpid())
 EXIT_S = 15.0
 DEADLINE_S = 30.0
 
@@ -27,9 +26,8 @@ DEADLINE_S = 30.0
 class Nodes:
     """The processes of one test. What is still running at its end is killed by its pid."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.domain = 1 + next(DOMAINS) % 100
+    def __init__(self, folder: Path, domain: int) -> None:
+        self.folder, self.domain = folder, domain
         self.running: dict[str, subprocess.Popen] = {}
         self.env = {
             **os.environ,
@@ -100,9 +98,9 @@ class Nodes:
 
 
 @pytest.fixture
-def nodes(tmp_path):
+def nodes(tmp_path, ros_domain):
     """Node processes in a domain of their own."""
-    made = Nodes(tmp_path)
+    made = Nodes(tmp_path, ros_domain)
     yield made
     made.kill()
 

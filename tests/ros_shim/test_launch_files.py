@@ -76,11 +76,13 @@ def test_group_has_a_scope(ros2):
 def test_opaque_function_and_additional_env(ros2):
     result = ros2.launch("""
         def pick(context, prefix):
+            import os
             n = int(LaunchConfiguration("n").perform(context))
-            return [sh(f"echo {prefix}{i} $E", additional_env={"E": "e"}) for i in range(n)]
+            os.environ["F"] = "f"
+            return [sh(f"echo {prefix}{i} $E$F", additional_env={"E": "e"}) for i in range(n)]
         return [DeclareLaunchArgument("n"), OpaqueFunction(function=pick, args=["p"])]
     """, "n:=2")
-    assert sorted(words(result, "sh")) == ["p0 e", "p1 e"]
+    assert sorted(words(result, "sh")) == ["p0 ef", "p1 ef"]
 
 
 def test_event_handlers_run_in_turn(ros2):
