@@ -49,14 +49,12 @@ class Interrupted(BenchError):
 
 def check(config: RunConfig) -> RunConfig:
     """Return the configuration, its `out` filled in; UsageError before anything is created."""
-    from policies import PLANNERS, POLICIES
+    from policies import POLICIES, check_planner
 
     config.checked()
-    for kind, name, known in (
-        ("planner", config.planner, PLANNERS), ("policy", config.policy, POLICIES)
-    ):  # fmt: skip
-        if name not in known:
-            raise unknown(kind, name, known)
+    check_planner(config.planner)
+    if config.policy not in POLICIES:
+        raise unknown("policy", config.policy, POLICIES)
     import sim.world  # noqa: F401 - chooses the renderer, before anything else brings in mujoco
     from sim.scene import CAMERAS
 

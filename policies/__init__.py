@@ -1,7 +1,8 @@
 """Planners and action policies, found by name and imported only when they are asked for.
 
 To add one, write a class that has the methods of `vocabulary.Planner` or `vocabulary.Policy` and
-takes no arguments, and enter `name: "module:Class"` here.
+takes no arguments, and enter `name: "module:Class"` here. A planner with options has a dataclass
+`Options` with defaults and takes an instance of it: `name:key=value,...` then fills it in.
 """
 
 from __future__ import annotations
@@ -9,14 +10,17 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from bench_tasks.errors import unknown
+from bench_tasks.errors import UsageError, unknown
 from bench_tasks.vocabulary import Planner, Policy
+from policies.planners.options import build, read_spec
 
-__all__ = ["PLANNERS", "POLICIES", "make_planner", "make_policy"]
+__all__ = ["PLANNERS", "POLICIES", "check_planner", "load", "make_planner", "make_policy"]
 
 PLANNERS: dict[str, str] = {
     "expert": "policies.planners.expert:ExpertPlanner",
     "random": "policies.planners.random:RandomPlanner",
+    "openai": "policies.planners.openai_server:OpenAIPlanner",
+    "blind": "policies.planners.blind:BlindPlanner",
 }
 """Planner name -> where its class is."""
 
@@ -28,18 +32,36 @@ POLICIES: dict[str, str] = {
 """Policy name -> where its class is."""
 
 
-def _make(kind: str, name: str, registry: dict[str, str]) -> Any:
+def load(kind: str, name: str, registry: dict[str, str]) -> Any:
+    """The class registered under a name; UsageError lists the valid names."""
     if name not in registry:
         raise unknown(kind, name, registry)
     module, _, attribute = registry[name].partition(":")
-    return getattr(importlib.import_module(module), attribute)()
+    return getattr(importlib.import_module(module), attribute)
 
 
-def make_planner(name: str) -> Planner:
-    """A fresh planner; UsageError lists the valid names."""
-    return _make("planner", name, PLANNERS)
+def make_planner(spec: str) -> Planner:
+    """A fresh planner from `name` or `name:key=value,...` (see `planners.options`).
+
+    UsageError lists the valid names or options. Models are not loaded, nor servers asked, before
+    the first episode.
+    """
+    name, options = read_spec(spec)
+    kind = load("planner", name, PLANNERS)
+    if hasattr(kind, "from_options"):
+        return kind.from_options(options)
+    if hasattr(kind, "Options"):
+        return kind(build(name, kind.Options, options))
+    if options:
+        raise UsageError(f"planner {name} takes no options, got {', '.join(sorted(options))}")
+    return kind()
+
+
+def check_planner(spec: str) -> None:
+    """UsageError when `make_planner` would raise one."""
+    make_planner(spec)
 
 
 def make_policy(name: str) -> Policy:
     """A fresh policy; UsageError lists the valid names."""
-    return _make("policy", name, POLICIES)
+    return load("policy", name, POLICIES)()

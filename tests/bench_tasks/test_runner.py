@@ -139,7 +139,7 @@ def test_what_was_finished_is_kept_when_the_run_is_stopped(world, tmp_path, stop
         ({"tasks": ("juggle",)}, "unknown task 'juggle': choose from"),
         ({"tasks": ()}, "no task given: choose from"),
         ({"tasks": ("lift_pot", "lift_pot")}, "named twice"),
-        ({"planner": "oracle"}, "unknown planner 'oracle': choose from expert, random"),
+        ({"planner": "oracle"}, "unknown planner 'oracle': choose from"),
         ({"policy": "oracle"}, "unknown policy 'oracle': choose from"),
         ({"cameras": ("rear",)}, "unknown camera 'rear': choose from head"),
         ({"episodes": 0}, "at least 1"),

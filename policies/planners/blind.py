@@ -1,0 +1,67 @@
+"""Any model planner without its eyes: what the instruction alone, and chance, can give."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from bench_tasks.errors import unknown
+from bench_tasks.vocabulary import (
+    Answer,
+    Metadata,
+    Observation,
+    Plan,
+    Planner,
+    PlanRequest,
+    Question,
+    Scene,
+)
+from policies.planners.options import build
+
+__all__ = ["INNER", "BlindPlanner"]
+
+INNER = ("openai", "transformers", "smollm2")
+
+
+class BlindPlanner:
+    """`blind:inner=openai,...`: the other options are those of the planner inside."""
+
+    def __init__(self, inner: Planner | None = None) -> None:
+        """Blindfold a planner (by default `openai`)."""
+        if inner is None:
+            from policies.planners.openai_server import OpenAIPlanner
+
+            inner = OpenAIPlanner()
+        self._inner = inner
+        seen = inner.metadata
+        self.metadata = Metadata(f"blind:{seen.name}", seen.version, (), seen.privileged)
+
+    @classmethod
+    def from_options(cls, options: dict[str, Any]) -> BlindPlanner:
+        """Build the planner inside; UsageError on a wrong option."""
+        options = dict(options)
+        name = str(options.pop("inner", "openai"))
+        if name not in INNER:
+            raise unknown("planner inside blind", name, INNER)
+        from policies import PLANNERS, load
+
+        kind = load("planner", name, PLANNERS)
+        return cls(kind(build(f"blind:{name}", kind.Options, options)))
+
+    def reset(self, scene: Scene, seed: int) -> None:
+        """Begin an episode."""
+        self._inner.reset(scene, seed)
+
+    def observe(self, observation: Observation) -> None:
+        """See nothing."""
+        self._inner.observe(replace(observation, frames=()))
+
+    def plan(self, request: PlanRequest) -> Plan:
+        """Plan without pictures."""
+        return self._inner.plan(
+            replace(request, observation=replace(request.observation, frames=()))
+        )
+
+    def ask(self, question: Question, observation: Observation) -> Answer:
+        """Answer without pictures."""
+        return self._inner.ask(question, replace(observation, frames=()))

@@ -1,0 +1,274 @@
+"""What all model planners share: prompt, memory of earlier turns, budget, transcript, parsing.
+
+A back end is a subclass with `_complete`: messages in, text out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from bench_tasks import tasks
+from bench_tasks.errors import BenchError, unknown
+from bench_tasks.vocabulary import (
+    Answer,
+    CameraFrame,
+    Metadata,
+    Observation,
+    Plan,
+    PlanRequest,
+    Question,
+    Scene,
+    WorldState,
+)
+from policies.planners.answers import (
+    answer_schema,
+    name_finder,
+    plan_schema,
+    read_answers,
+    read_plan,
+)
+from policies.planners.jsontext import AnswerError
+from policies.prompts import Prompts
+
+__all__ = ["ChatOptions", "ChatPlanner", "Completion", "Message", "PlannerError"]
+
+HISTORIES = ("multi", "single")
+
+
+class PlannerError(BenchError):
+    """A planner that cannot go on; `transcript` is what the bag keeps of the call."""
+
+    def __init__(self, text: str, transcript: dict[str, Any] | None = None) -> None:
+        """`text` is one line."""
+        super().__init__(" ".join(text.split()))
+        self.transcript = transcript or {}
+
+
+@dataclass(frozen=True)
+class ChatOptions:
+    """Options of every model planner.
+
+    help: none, names, poses or recipe. prompt: version of the templates. history: multi keeps
+    earlier turns and pictures shown as explicit memory, single forgets. history_images: how many
+    earlier pictures are sent again. cameras: a+b, or none. max_tokens: of one answer.
+    budget_calls, budget_tokens: of one episode; 0 is no limit.
+    """
+
+    model: str = ""
+    help: str = "none"
+    prompt: str = "v1"
+    history: str = "multi"
+    history_images: int = 8
+    cameras: tuple[str, ...] = ("head", "third")
+    max_tokens: int = 2048
+    temperature: float = 0.0
+    budget_calls: int = 0
+    budget_tokens: int = 0
+
+
+@dataclass
+class Message:
+    """One turn of a conversation: role system, user or assistant; texts and pictures in order."""
+
+    role: str
+    parts: list[str | CameraFrame]
+    shown: bool = False
+    """Whether it begins with pictures of a showing phase, which are the last to be dropped."""
+
+
+@dataclass(frozen=True)
+class Completion:
+    """What a back end returned. Token counts are None where it does not tell."""
+
+    text: str
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cost_usd: float | None = None
+    truncated: bool = False
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+class ChatPlanner:
+    """A planner that asks a model; subclasses give `name`, `version` and `_complete`."""
+
+    name = "chat"
+    version = "1"
+    Options: type[ChatOptions] = ChatOptions
+
+    def __init__(self, options: ChatOptions | None = None) -> None:
+        """Take options; UsageError on a wrong one. Nothing is loaded or connected to yet."""
+        self.options = options or self.Options()
+        self._prompts = Prompts(self.options.prompt, self.options.help)
+        if self.options.history not in HISTORIES:
+            raise unknown("history", self.options.history, HISTORIES)
+        label = ":".join(filter(None, [self.name, self.options.model, self.options.help]))
+        self.metadata = Metadata(
+            label, f"{self.version}+prompt.{self.options.prompt}", self.options.cameras,
+            privileged=self.options.help != "none",
+        )  # fmt: skip
+        self._scene: Scene | None = None
+        self._forget()
+
+    def _forget(self) -> None:
+        self._past: list[Message] = []
+        self._shown: list[str | CameraFrame] = []
+        self._told: set[str] = set()
+        self._start: WorldState | None = None
+        self._calls = self._tokens = self._seed = 0
+        self._cost = 0.0
+
+    # -- the planner's methods -------------------------------------------------------------------
+
+    def reset(self, scene: Scene, seed: int) -> None:
+        """Forget everything; UsageError when the scene's task is unknown."""
+        task = tasks.get(scene.task)
+        self._forget()
+        self._scene, self._seed, self._skills = scene, seed, task.skills
+        self._actions = task.skills == ("move_to",)
+        self._find_name = name_finder(scene, self._prompts.tells_names)
+
+    def observe(self, observation: Observation) -> None:
+        """Keep the pictures for the next question or plan, if memory is on."""
+        self._need_scene()
+        if self.options.history == "multi" and observation.frames:
+            self._shown += [self._prompts.shown(observation), *observation.frames]
+
+    def plan(self, request: PlanRequest) -> Plan:
+        """Ask for the next steps. PlannerError when the model cannot be asked."""
+        scene, observation = self._need_scene(), request.observation
+        if self._start is None:
+            self._start = observation.state
+        frames = observation.frames
+        text = self._prompts.turn(request, scene, self._start, bool(frames))
+        system = self._prompts.plan_system(self._actions, self._skills)
+        schema = plan_schema(self._actions, self._skills)
+        completion, transcript, latency = self._call(system, text, frames, schema)
+        try:
+            self._refuse_truncated(completion)
+            steps, found = read_plan(completion.text, self._actions, self._find_name)
+        except AnswerError as error:
+            return Plan((), completion.text, latency, transcript, str(error))
+        transcript |= {"parsed": found.value, "repairs": list(found.repairs)}
+        return Plan(steps, completion.text, latency, transcript)
+
+    def ask(self, question: Question, observation: Observation) -> Answer:
+        """Ask a question. PlannerError when the model cannot be asked."""
+        scene, frames = self._need_scene(), observation.frames
+        text = self._prompts.question(question, observation, scene, bool(frames))
+        system, schema = self._prompts.question_system(), answer_schema(question)
+        completion, transcript, latency = self._call(system, text, frames, schema)
+        try:
+            self._refuse_truncated(completion)
+            values, found, notes = read_answers(completion.text, question)
+        except AnswerError as error:
+            return Answer({}, completion.text, latency, transcript, str(error))
+        transcript |= {"parsed": found.value, "repairs": list(found.repairs), "notes": notes}
+        return Answer(values, completion.text, latency, transcript)
+
+    # -- what a back end gives -------------------------------------------------------------------
+
+    def _complete(self, messages: list[Message], schema: dict[str, Any]) -> Completion:
+        """The model's answer; PlannerError when there is none."""
+        raise NotImplementedError
+
+    # -- one call --------------------------------------------------------------------------------
+
+    def _need_scene(self) -> Scene:
+        if self._scene is None:
+            raise BenchError(f"planner {self.name} was used before it was reset")
+        return self._scene
+
+    def _call(
+        self, system: str, text: str, frames: tuple[CameraFrame, ...], schema: dict[str, Any]
+    ) -> tuple[Completion, dict[str, Any], int]:
+        """Ask once: (answer, transcript, latency in ns)."""
+        self._check_budget()
+        user = Message("user", [*self._shown, text, *frames], bool(self._shown))
+        messages = [Message("system", [system]), *self._memory(), user]
+        transcript = self._transcript(messages)
+        begun = time.perf_counter_ns()
+        try:
+            completion = self._complete(messages, schema)
+        except PlannerError as error:
+            transcript |= error.transcript
+            raise PlannerError(str(error), transcript) from None
+        # A lone surrogate, which JSON can carry, could not be recorded.
+        text = completion.text.encode("utf-8", "replace").decode()
+        completion = replace(completion, text=text)
+        latency = time.perf_counter_ns() - begun
+        self._calls += 1
+        self._tokens += (completion.prompt_tokens or 0) + (completion.completion_tokens or 0)
+        self._cost += completion.cost_usd or 0.0
+        transcript |= {
+            "tokens": {"prompt": completion.prompt_tokens, "answer": completion.completion_tokens},
+            "cost_usd": completion.cost_usd, "truncated": completion.truncated,
+            "episode": {"calls": self._calls, "tokens": self._tokens, "cost_usd": self._cost},
+            **completion.details,
+        }  # fmt: skip
+        if self.options.history == "multi":
+            self._past += [user, Message("assistant", [completion.text])]
+        self._shown = []
+        return completion, transcript, latency
+
+    def _check_budget(self) -> None:
+        for what, spent, limit in (
+            ("calls", self._calls, self.options.budget_calls),
+            ("tokens", self._tokens, self.options.budget_tokens),
+        ):
+            if limit and spent >= limit:
+                raise PlannerError(f"budget spent: {spent} of {limit} {what}")
+
+    def _refuse_truncated(self, completion: Completion) -> None:
+        if completion.truncated:
+            raise AnswerError(f"the answer was cut off after {self.options.max_tokens} tokens")
+
+    def _memory(self) -> list[Message]:
+        """Earlier turns; of more than `history_images` pictures, those shown stay longest."""
+        pictures = [
+            (message.shown, i, k)
+            for i, message in enumerate(self._past)
+            for k, part in enumerate(message.parts)
+            if isinstance(part, CameraFrame)
+        ]
+        keep = {entry[1:] for entry in sorted(pictures, reverse=True)[: self._most_images()]}
+        return [
+            Message(
+                message.role,
+                [
+                    self._prompts.dropped
+                    if isinstance(part, CameraFrame) and (i, k) not in keep
+                    else part
+                    for k, part in enumerate(message.parts)
+                ],
+            )
+            for i, message in enumerate(self._past)
+        ]
+
+    def _most_images(self) -> int:
+        return max(0, self.options.history_images)
+
+    def _transcript(self, messages: list[Message]) -> dict[str, Any]:
+        """The prompt: each text once per episode, named by its hash; pictures by theirs."""
+        texts: dict[str, str] = {}
+        turns = []
+        for message in messages:
+            parts: list[dict[str, Any]] = []
+            for part in message.parts:
+                if isinstance(part, CameraFrame):
+                    digest = hashlib.sha256(part.data).hexdigest()
+                    parts.append({"image": digest, "camera": part.camera, "seq": part.seq})
+                    continue
+                digest = hashlib.sha256(part.encode()).hexdigest()[:16]
+                if digest not in self._told:
+                    self._told.add(digest)
+                    texts[digest] = part
+                parts.append({"text": digest})
+            turns.append({"role": message.role, "parts": parts})
+        return {
+            "planner": self.name, "model": self.options.model, "help": self.options.help,
+            "prompt_version": self.options.prompt, "history": self.options.history,
+            "messages": turns, "texts": texts,
+        }  # fmt: skip
