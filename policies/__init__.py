@@ -20,6 +20,10 @@ PLANNERS: dict[str, str] = {
     "expert": "policies.planners.expert:ExpertPlanner",
     "random": "policies.planners.random:RandomPlanner",
     "openai": "policies.planners.openai_server:OpenAIPlanner",
+    "transformers": "policies.planners.transformers_local:TransformersPlanner",
+    "smollm2": "policies.planners.smollm2:SmolLM2Planner",
+    "replay": "policies.planners.replay:ReplayPlanner",
+    "human": "policies.planners.human:HumanPlanner",
     "blind": "policies.planners.blind:BlindPlanner",
 }
 """Planner name -> where its class is."""
