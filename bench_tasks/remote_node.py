@@ -166,7 +166,10 @@ class RemotePlanner:
                 tuple(SkillCall(c["skill"], c["arm"], c["args"]) for c in step)
                 for step in raw["steps"]
             )
-            return Plan(steps, raw["raw"], raw["latency_ns"])
+            return Plan(
+                steps, raw["raw"], raw["latency_ns"], raw.get("transcript", {}),
+                raw.get("error", ""),
+            )  # fmt: skip
         except (KeyError, TypeError, ValueError) as error:
             raise UsageError(f"malformed plan: {error!r}") from None
 
@@ -178,11 +181,7 @@ class RemotePlanner:
                 images=_images(observation),
             )
         )  # fmt: skip
-        try:
-            raw = json.loads(response.answer)
-            return Answer(dict(raw["values"]), raw["raw"], raw["latency_ns"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise UsageError(f"malformed answer: {error!r}") from None
+        return Answer.from_json(response.answer)
 
 
 class RemotePolicy:

