@@ -12,7 +12,9 @@ from bench_tasks.tasks.layouts import arm_for
 from bench_tasks.view import View, compose, rotation_matrix
 from bench_tasks.vocabulary import ARMS, Grasp, SkillCall
 
-__all__ = ["Carry", "Step", "action_steps", "done", "next_steps", "nearest_grasp"]
+__all__ = [
+    "Carry", "Step", "action_steps", "both_action_steps", "done", "nearest_grasp", "next_steps",
+]
 
 Step = tuple[SkillCall, ...]
 
@@ -125,6 +127,26 @@ def action_steps(view: View, carry: Carry) -> list[Step]:
         action[8 * k : 8 * k + 8] = [*pose, gripper]
         steps.append(step_from_action(action.tolist()))
     return steps
+
+
+def both_action_steps(view: View, first: Carry, second: Carry) -> list[Step]:
+    """Two carries by different arms as raw actions: both take theirs at once, then place in turn.
+
+    The second hand waits above where it took its thing until the first is on its way home.
+    """
+    arms = [carry.arm or arm_for(view, carry.name) for carry in (first, second)]
+    assert set(arms) == set(ARMS), "one carry per arm"
+    lead, last = (
+        [step[ARMS.index(arm)] for step in action_steps(view, carry)]
+        for arm, carry in zip(arms, (first, second), strict=True)
+    )
+    taken = 4  # over it, on it, closed, over it again
+    wait = last[taken - 1 : taken] * (len(lead) - taken - 1)
+    track = {
+        arms[0]: [*lead, *lead[-1:] * (len(last) - taken - 1)],
+        arms[1]: [*last[:taken], *wait, *last[taken:]],
+    }
+    return list(zip(track["left"], track["right"], strict=True))
 
 
 def square_yaw(yaw_rad: float) -> float:

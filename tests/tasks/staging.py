@@ -147,6 +147,12 @@ class Stage:
             self.run(*steps)
         raise AssertionError("the expert did not finish")
 
+    def lift_once(self, arm: str, name: str, **grasp: str) -> Stage:
+        """Let an arm take an object, lift it, let it fall and go home, as a carry that fails."""
+        self.run(call("grasp", arm, object=name, **grasp))
+        self.run(call("move_by", arm, offset=[0.0, 0.0, 0.06]), call("open", arm))
+        return self.run(call("home", arm))
+
     # -- branching -------------------------------------------------------------------------------
 
     def branch(self):

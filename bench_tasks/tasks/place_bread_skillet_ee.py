@@ -1,0 +1,29 @@
+"""The skillet to the middle by its handle, then the bread into it, by raw actions."""
+
+from __future__ import annotations
+
+from bench_tasks.tasks.bread_skillet import BreadSkillet
+from bench_tasks.tasks.carry import Step, action_steps
+from bench_tasks.view import View
+
+
+class PlaceBreadSkilletEe(BreadSkillet):
+    """Sixteen numbers per action: pose and gripper of each hand."""
+
+    name = "place_bread_skillet_ee"
+    tier = 3
+    summary = "bring the skillet to the middle, put the bread in, by end-effector targets"
+    skills = ("move_to",)
+    max_plans = 12
+    note = (
+        " Give each action as 16 numbers: position (m), quaternion (w x y z) and gripper "
+        "(0 closed, 1 open) of the left hand, then of the right."
+    )
+
+    def expert(self, view: View, turn: int) -> list[Step]:
+        """One carry per plan."""
+        todo = self.todo(view)
+        return action_steps(view, todo[0]) if todo else []
+
+
+TASK = PlaceBreadSkilletEe()

@@ -1,0 +1,31 @@
+"""Burger and fries onto a tray, by raw end-effector actions."""
+
+from __future__ import annotations
+
+from bench_tasks.tasks.burger_fries import BurgerFries
+from bench_tasks.tasks.carry import Step, action_steps, both_action_steps
+from bench_tasks.view import View
+
+
+class PlaceBurgerFriesEe(BurgerFries):
+    """Sixteen numbers per action: pose and gripper of each hand."""
+
+    name = "place_burger_fries_ee"
+    tier = 3
+    summary = "put burger and fries on the tray, each with its arm, by end-effector targets"
+    skills = ("move_to",)
+    max_plans = 12
+    note = (
+        " Give each action as 16 numbers: position (m), quaternion (w x y z) and gripper "
+        "(0 closed, 1 open) of the left hand, then of the right."
+    )
+
+    def expert(self, view: View, turn: int) -> list[Step]:
+        """Take both at once, then put them down one after the other."""
+        todo = self.todo(view)
+        if len(todo) == 2:
+            return both_action_steps(view, *todo)
+        return action_steps(view, todo[0]) if todo else []
+
+
+TASK = PlaceBurgerFriesEe()
