@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from bench_tasks.tasks.base import Check, Goal, Layout, ObjectSpec, Task
-from bench_tasks.tasks.carry import Carry, Step, next_steps
+from bench_tasks.tasks.carry import Step
 from bench_tasks.tasks.kitchen import (
     carried_stage,
     hand_in,
@@ -24,6 +24,8 @@ from bench_tasks.vocabulary import ARMS, ObjectInfo, Scene, SkillCall
 REQUIRED_M, LIFT_M = 0.05, 0.09
 LEVEL_RAD = 0.3
 FLOOR_M = 0.005
+OVER_M = 0.08
+"""A carried block comes down from 10 cm higher still: clear of the handle on the way there."""
 AT_HANDLE_M = 0.03
 """How close to the bar's height and middle plane the hand that lifts must be."""
 FILLED = "block put into the standing basket"
@@ -140,13 +142,30 @@ class PlaceObjectBasket(Task):
         """The block first; with it in the basket, take the handle and rise."""
         placer, lifter = view.scene.params["placer"], view.scene.params["lifter"]
         if not _in_basket(view) or view.touched_by_robot("block"):
-            carry = Carry("block", _place(view), placer, "across_y")
-            return next_steps(view, [carry], turn)
+            return _fill(view, placer, lifter)
         if view.grasped("basket", lifter):
             rise = LIFT_M - _lifted(view)
             up = {"offset": [0.0, 0.0, rise]}
             return [(SkillCall("move_by", lifter, up),)] if rise > 0.03 else []
-        return [(SkillCall("grasp", lifter, {"object": "basket"}),)]
+        return [(SkillCall("home", placer),), (SkillCall("grasp", lifter, {"object": "basket"}),)]
+
+
+def _fill(view: View, placer: str, lifter: str) -> list[Step]:
+    """Take the block over the handle, then down beside it."""
+    at = _place(view)
+    over = (*at[:2], at[2] + OVER_M, *at[3:])
+    ways = [{"pose": list(over), "release": False}, {"pose": list(at)}]
+    steps: list[Step] = [
+        *((SkillCall("place", placer, {"object": "block", **way}),) for way in ways),
+        (SkillCall("home", placer),),
+    ]
+    if view.grasped("block", placer):
+        return [(SkillCall("home", lifter),), *steps]
+    take = {"object": "block", "grasp": "across_y"}
+    return [
+        (SkillCall("home", placer), SkillCall("home", lifter)),
+        (SkillCall("grasp", placer, take),), *steps,
+    ]
 
 
 def _place(view: View) -> tuple[float, ...]:
