@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench_tasks import cdr
+from bench_tasks import cdr, tasks
 from bench_tasks.errors import UsageError
 from bench_tasks.images import camera_of_topic, decode_frame
 from bench_tasks.manifest import read_json
@@ -22,7 +23,7 @@ from bench_tasks.vocabulary import (
     WorldState,
 )
 
-__all__ = ["Recording", "find_bags", "frames", "messages", "read_bag"]
+__all__ = ["Recording", "find_bags", "frames", "messages", "place_of", "read_bag"]
 
 _SCORED = ("/world/scene", "/world/state", "/episode/events", "/episode/verdict")
 _CHUNKS = "/policy/action_chunk"
@@ -32,7 +33,8 @@ _CHUNKS = "/policy/action_chunk"
 class Recording:
     """One episode as recorded. `problems` is empty when everything could be read.
 
-    `state_hash` is over all recorded states; `manifest` is {} when there is none.
+    `notes` says what is missing that no verdict needs. `state_hash` is over all recorded states,
+    `counts` are the messages by topic; `manifest` is {} when there is none.
     """
 
     path: Path
@@ -43,6 +45,8 @@ class Recording:
     verdict: Verdict | None = None
     manifest: dict[str, Any] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
     state_hash: str = ""
 
 
@@ -59,26 +63,42 @@ def _files(path: Path) -> list[Path]:
 def find_bags(folder: Path) -> list[Path]:
     """Bag folders in and below `folder`, sorted. UsageError when there is none.
 
-    A folder with a manifest but no MCAP file counts: an episode that was begun.
+    A folder with a manifest but no MCAP file counts, and so does `<task>/<seed>` with nothing in
+    it: an episode that was begun.
     """
     if not folder.is_dir():
         raise UsageError(f"{folder} is not a folder")
     files = [*folder.rglob("*.mcap"), *folder.rglob("manifest.json")]
     found = {file.parent for file in files}
+    found |= {path for path in (folder, *folder.rglob("*")) if path.is_dir() and place_of(path)}
     if not found:
         raise UsageError(f"no recordings in {folder}")
     return sorted(found)
 
 
+def place_of(path: Path) -> tuple[str, int] | None:
+    """Task and seed that a bag's folder `<task>/<seed>` stands for; None when it is no such."""
+    path = path.absolute()
+    if path.parent.name in tasks.names() and re.fullmatch("[0-9]{1,19}", path.name):
+        return path.parent.name, int(path.name)
+    return None
+
+
 def messages(
-    path: Path, problems: list[str], topics: Collection[str] | None = None
+    path: Path, problems: list[str], topics: Collection[str] | None = None,
+    readers: list[McapFile] | None = None,
 ) -> Iterator[Message]:
-    """Messages of a bag folder (or one MCAP file) in recorded order; `problems` is added to."""
+    """Messages of a bag folder (or one MCAP file) in recorded order.
+
+    `problems` is added to, and so is `readers`, the files in the order of reading.
+    """  # fmt: skip
     files = _files(path)
     if not files:
         problems.append("there is no MCAP file")
     for file in files:
         reader = McapFile(file, problems)
+        if readers is not None:
+            readers.append(reader)
         try:
             yield from reader.messages(topics)
         except OSError as error:
@@ -99,19 +119,27 @@ def frames(path: Path) -> Iterator[CameraFrame]:
 def read_bag(path: Path, chunks: bool = False) -> Recording:
     """Read what scoring needs, and the action chunks if asked for; never raises for bad content."""
     recording = Recording(path)
-    manifest = (path if path.is_dir() else path.parent) / "manifest.json"
-    if manifest.exists():
+    manifest = path / "manifest.json"
+    if path.is_dir() and manifest.exists():
         try:
             recording.manifest = read_json(manifest)
         except UsageError as error:
             recording.problems.append(str(error))
     digest = cdr.StateHash()
     topics = {*_SCORED, _CHUNKS} if chunks else set(_SCORED)
-    for message in messages(path, recording.problems, topics):
+    readers: list[McapFile] = []
+    for message in messages(path, recording.problems, topics, readers):
         try:
             _take(recording, message, digest)
-        except ValueError as error:
-            recording.problems.append(f"{message.topic} at {message.publish_ns} ns: {error}")
+        except Exception as error:  # noqa: BLE001 - whatever it holds, the rest is read
+            text = str(error) if isinstance(error, ValueError) else repr(error)
+            recording.problems.append(f"{message.topic} at {message.publish_ns} ns: {text}")
+    for reader in readers:
+        recording.counts.update(reader.counts)
+        if not reader.indexed and not recording.problems:
+            recording.notes.append(f"the index of {reader.path.name} is missing")
+    if path.is_dir() and readers and not (path / "metadata.yaml").exists():
+        recording.notes.append("metadata.yaml is missing")
     recording.state_hash = digest.hexdigest()
     return recording
 

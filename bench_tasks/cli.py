@@ -12,7 +12,6 @@ from typing import Any
 
 import bench_tasks
 from bench_tasks.errors import BenchError, UsageError
-from bench_tasks.vocabulary import AXES
 
 __all__ = ["main"]
 
@@ -27,9 +26,11 @@ examples:
 
 exit status:
   0  done; a failed task is a result, not an error
-  1  done, but some episode is missing or has no verdict, or its live and offline verdict differ
+  1  done, but some episode is missing, is not of the run, has no verdict (its recording is cut
+     off or lacks messages, say), or has no live verdict that is the same as the offline one
      (doctor: something that is needed does not work)
-  2  could not be done: wrong argument, unreadable or unwritable path, full disk
+  2  could not be done: wrong argument, unreadable or unwritable path, full disk (results that
+     cannot be saved are printed first)
   130  interrupted; finished episodes are kept
 """
 
@@ -59,6 +60,8 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def _parser() -> argparse.ArgumentParser:
+    from bench_tasks.vocabulary import AXES
+
     parser = _Parser(
         prog="bench_tasks",
         description="Evaluate planners and action policies on bimanual robot tasks, "
@@ -152,6 +155,7 @@ def _table(rows: list[tuple[str, ...]]) -> None:
 def _run(args: argparse.Namespace) -> int:
     from bench_tasks import runner, tasks
     from bench_tasks.config import RunConfig, read_config
+    from bench_tasks.vocabulary import AXES
 
     options: dict[str, Any] = read_config(args.config) if args.config else {}
     for key in ("tasks", "planner", "policy", "episodes", "seed", "out", "cameras", "latency",
@@ -175,7 +179,8 @@ def _run(args: argparse.Namespace) -> int:
 
 def _results(args: argparse.Namespace, episodes: list[Any], more: dict[str, str]) -> None:
     if args.json:
-        print(json.dumps({"episodes": [e.to_dict() for e in episodes], **more}, indent=1))
+        found = [e.to_dict() for e in episodes]
+        print(json.dumps({"episodes": found, **more}, indent=1, allow_nan=False))
         return
     from bench_tasks.summary import by_task
 
@@ -199,7 +204,6 @@ def _results(args: argparse.Namespace, episodes: list[Any], more: dict[str, str]
 
 def _score(args: argparse.Namespace) -> int:
     from bench_tasks import scoring
-    from bench_tasks.manifest import missing_episodes, read_json
     from bench_tasks.progress import Progress
 
     meter: list[Progress] = []
@@ -211,15 +215,20 @@ def _score(args: argparse.Namespace) -> int:
         meter[0].done(f"{score.task} seed {score.seed}: {verdict}")
 
     scores = scoring.score_folder(args.dir, progress)
-    saved = None if args.no_save else scoring.save_scores(args.dir, scores)
+    wrong = scoring.wrong_runs(args.dir, scores)
+    saved, unsaved = None, None
+    try:
+        saved = None if args.no_save else scoring.save_scores(args.dir, scores)
+    except BenchError as error:
+        unsaved = error
     _results(args, scores, {"scores": str(saved or "")})
     if saved and not args.json:
         print(f"written to {saved}")
-    run = args.dir / "run.json"
-    missing = missing_episodes(read_json(run), len(scores)) if run.exists() else ""
-    if missing:
-        print(f"bench_tasks: {missing}", file=sys.stderr)
-    return 0 if not missing and all(s.scored and s.agrees is not False for s in scores) else 1
+    for line in wrong:
+        print(f"bench_tasks: {line}", file=sys.stderr)
+    if unsaved is not None:
+        raise unsaved
+    return 0 if not wrong and all(s.evaluated for s in scores) else 1
 
 
 def _report(args: argparse.Namespace) -> int:

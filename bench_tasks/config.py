@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
+from reprlib import repr as short
 from typing import Any
 
 import yaml
@@ -15,6 +16,10 @@ from bench_tasks.manifest import FORMAT_VERSION
 from bench_tasks.vocabulary import AXES
 
 __all__ = ["RunConfig", "read_config"]
+
+MAX_EPISODES = 1_000_000
+MAX_SEED = 2**63 - 1
+"""Seeds travel as 64 bit integers."""
 
 
 @dataclass(frozen=True)
@@ -43,15 +48,22 @@ class RunConfig:
             raise UsageError(f"no task given: choose from {', '.join(tasks.names())}")
         for name in self.tasks:
             tasks.get(name)
-        if len(set(self.tasks)) != len(self.tasks):
-            raise UsageError(f"a task is named twice: {', '.join(self.tasks)}")
+        for what, names in (
+            ("a task", self.tasks), ("a camera", self.cameras), ("an axis", self.vary)
+        ):  # fmt: skip
+            if len(set(names)) != len(names):
+                raise UsageError(f"{what} is named twice: {', '.join(names)}")
         for axis in self.vary:
             if axis not in AXES:
                 raise unknown("axis", axis, AXES)
         if self.episodes < 1:
             raise UsageError(f"episodes must be at least 1, got {self.episodes}")
+        if self.episodes > MAX_EPISODES:
+            raise UsageError(f"episodes must be at most {MAX_EPISODES}")
         if self.seed < 0:
             raise UsageError(f"seed must not be negative, got {self.seed}")
+        if self.seed + self.episodes - 1 > MAX_SEED:
+            raise UsageError(f"the last seed, seed + episodes - 1, must be at most {MAX_SEED}")
         if self.latency not in ("free", "measured"):
             try:
                 seconds = float(self.latency)
@@ -82,16 +94,30 @@ def _typed(name: str, value: Any) -> Any:
         if isinstance(value, str):
             value = [word.strip() for word in value.split(",") if word.strip()]
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise UsageError(f"{name} must be a list of names, got {value!r}")
+            raise UsageError(f"{name} must be a list of names, got {short(value)}")
         return tuple(value)
     if name == "latency":
         if isinstance(value, bool) or not isinstance(value, str | int | float):
-            raise UsageError(f"latency must be free, measured or seconds, got {value!r}")
+            raise UsageError(f"latency must be free, measured or seconds, got {short(value)}")
         return str(value)
     kind = {"episodes": int, "seed": int, "record": bool}.get(name, str)
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise UsageError(f"{name} must be of type {kind.__name__}, got {value!r}")
+        raise UsageError(f"{name} must be of type {kind.__name__}, got {short(value)}")
     return value
+
+
+class _Loader(yaml.SafeLoader):
+    """Refuses a key that is given twice, of which YAML's loader would take the last."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """The mapping, its keys being all different."""
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                if key.value in seen:
+                    raise ValueError(f"key {key.value!r} is given twice")
+                seen.add(key.value)
+        return super().construct_mapping(node, deep)
 
 
 def read_config(path: Path) -> dict[str, Any]:
@@ -100,16 +126,16 @@ def read_config(path: Path) -> dict[str, Any]:
     UsageError when it cannot be read, is malformed, or has an unknown key or a wrong type.
     """
     try:
-        raw = yaml.safe_load(path.read_text())
+        raw = yaml.load(path.read_text(), _Loader)  # noqa: S506 - a safe one
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except Exception as error:  # noqa: BLE001 - PyYAML's constructors raise whatever they meet
         raise UsageError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from None
     if not isinstance(raw, dict):
         raise UsageError(f"{path} must hold a mapping, not a {type(raw).__name__}")
     version = raw.pop("format_version", None)
     if version != FORMAT_VERSION:
-        raise UsageError(f"{path}: format_version must be {FORMAT_VERSION}, got {version!r}")
+        raise UsageError(f"{path}: format_version must be {FORMAT_VERSION}, got {short(version)}")
     known = [field.name for field in dataclasses.fields(RunConfig)]
     try:
         for key in raw:

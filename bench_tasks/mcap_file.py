@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -66,10 +67,16 @@ def _decompress(name: str, data: bytes, size: int) -> bytes:
 
 @dataclass
 class McapFile:
-    """One file. Iterate `messages`; afterwards `problems` tells what could not be read."""
+    """One file. Iterate `messages`; afterwards `problems` tells what could not be read.
+
+    `counts` then holds the number of messages by topic, of those not asked for too, and `indexed`
+    whether the file is whole to its last byte, so that tools which need its index can read it.
+    """
 
     path: Path
     problems: list[str] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+    indexed: bool = False
     _schemas: dict[int, str] = field(default_factory=dict)
     _channels: dict[int, tuple[str, str]] = field(default_factory=dict)
     _wanted: set[int] = field(default_factory=set)
@@ -93,13 +100,15 @@ class McapFile:
                     self._cut(start, "inside a record")
                     return
                 if opcode == _DATA_END:
+                    file.seek(max(file.tell() + length, size - len(MAGIC)))
+                    self.indexed = file.read() == MAGIC
                     return
                 if opcode not in (_SCHEMA, _CHANNEL, _MESSAGE, _CHUNK):
                     file.seek(length, 1)
                     continue
                 try:
                     yield from self._top(opcode, file.read(length), topics)
-                except (ValueError, struct.error) as error:
+                except (ValueError, struct.error, MemoryError, ImportError) as error:
                     self.problems.append(f"the record at byte {start} is damaged: {error}")
 
     def _cut(self, position: int, how: str) -> None:
@@ -130,12 +139,13 @@ class McapFile:
     ) -> Iterator[Message]:
         if opcode == _MESSAGE:
             channel, _, log_ns, publish_ns = _MESSAGE_HEAD.unpack_from(data, start)
+            if channel not in self._channels:
+                raise ValueError(f"message of unknown channel {channel}")
+            topic, type_name = self._channels[channel]
+            self.counts[topic] += 1
             if channel in self._wanted:
-                topic, type_name = self._channels[channel]
                 payload = data[start + _MESSAGE_HEAD.size : end]
                 yield Message(topic, type_name, log_ns, publish_ns, payload)
-            elif channel not in self._channels:
-                raise ValueError(f"message of unknown channel {channel}")
         elif opcode == _SCHEMA:
             name, _ = _text(data, start + 2)
             self._schemas[struct.unpack_from("<H", data, start)[0]] = name

@@ -51,6 +51,8 @@ class Monitor:
         elif event.kind == "answer":
             self._answers[event.data["name"]] = event.data["values"]
         elif event.kind == "end":
+            if not isinstance(event.data["cause"], str):
+                raise ValueError("the cause in the end event is not a text")
             self._cause = event.data["cause"]
 
     def on_state(self, state: WorldState) -> None:

@@ -1,8 +1,9 @@
-"""One self-contained HTML page about a run; it reads result files and, for pictures, bags."""
+"""One self-contained HTML page about a run, from its recordings."""
 
 from __future__ import annotations
 
 import base64
+import json
 import os
 import shlex
 import zlib
@@ -14,7 +15,7 @@ from typing import Any
 from bench_tasks import scoring
 from bench_tasks.bag import frames
 from bench_tasks.errors import BenchError, UsageError
-from bench_tasks.manifest import missing_episodes, read_json
+from bench_tasks.manifest import environment, read_json, utc_now
 from bench_tasks.progress import duration
 from bench_tasks.report_style import CSS
 from bench_tasks.scoring import EpisodeScore
@@ -29,18 +30,19 @@ MAX_PICTURED = 80
 
 
 def write_report(folder: Path, out: Path | None = None) -> Path:
-    """Write the page about the newest result file of a run's folder, and return its path.
+    """Write the page about a run's folder, and return its path.
 
-    The recordings are scored first when they never were. UsageError when the folder holds
-    neither; BenchError when the page cannot be written.
+    The recordings are scored anew: a result file that says something else is named in a warning,
+    and is shown only when there is no recording. UsageError when the folder holds neither;
+    BenchError when the page cannot be written.
     """
     if not folder.is_dir():
         raise UsageError(f"{folder} is not a folder")
-    source = scoring.newest_scores(folder)
-    if source is None:
-        source = scoring.save_scores(folder, scoring.score_folder(folder))
+    warnings: list[str] = []
+    episodes, scored, source = _results(folder, warnings)
+    warnings += scoring.wrong_runs(folder, episodes)
     run = read_json(folder / "run.json") if (folder / "run.json").exists() else {}
-    html = page(scoring.load_scores(source), run, read_json(source), source.name)
+    html = page(episodes, run, scored, source, warnings)
     target = out or folder / "report.html"
     temporary = target.with_name(target.name + ".tmp")
     try:
@@ -51,8 +53,38 @@ def write_report(folder: Path, out: Path | None = None) -> Path:
     return target
 
 
+def _results(
+    folder: Path, warnings: list[str]
+) -> tuple[list[EpisodeScore], dict[str, Any], str]:
+    """The episodes, the result file that agrees with them ({} if there can be none), its name."""
+    newest = scoring.newest_scores(folder, warnings)
+    saved = scoring.load_scores(newest) if newest is not None else []
+    try:
+        episodes = scoring.score_folder(folder)
+    except UsageError as error:
+        if newest is None:
+            raise UsageError("; ".join([str(error), *warnings])) from None
+        warnings.append(f"there are no recordings: {newest.name} is shown as it is, unconfirmed")
+        return saved, read_json(newest), newest.name
+    if newest is None or _texts(saved) != _texts(episodes):
+        if newest is not None:
+            name = f"the result file {newest.name}"
+            warnings.append(f"{name} is not what the recordings give: they were scored anew")
+        try:
+            newest = scoring.save_scores(folder, episodes)
+        except BenchError as error:
+            warnings.append(str(error))
+            return episodes, {"created": utc_now(), "environment": environment()}, ""
+    return episodes, read_json(newest), newest.name
+
+
+def _texts(episodes: Sequence[EpisodeScore]) -> list[str]:
+    return sorted(json.dumps(e.to_dict(), sort_keys=True) for e in episodes)
+
+
 def page(
-    episodes: Sequence[EpisodeScore], run: dict[str, Any], scored: dict[str, Any], source: str
+    episodes: Sequence[EpisodeScore], run: dict[str, Any], scored: dict[str, Any], source: str,
+    warnings: Sequence[str] = (),
 ) -> str:
     """The page as HTML. `run` is run.json or {}, `scored` the result file called `source`."""
     whole = together(episodes)
@@ -62,7 +94,7 @@ def page(
         f"<h1>{escape(title)}</h1>",
         f"<p class=soft>{_when(run, scored)}</p>",
         _headline(whole),
-        _warnings(whole, run),
+        _warnings(whole, run, warnings),
         "<h2>Success by tier</h2>", _rates(by_tier(episodes)),
         "<h2>Success by task</h2>", _rates(by_task(episodes)),
         "<p class=soft>Bars: share of successful episodes; lines: 95\u202f% Wilson interval.</p>",
@@ -106,12 +138,10 @@ def _headline(whole: Group) -> str:
     return f"<div class=head>{cells}</div>"
 
 
-def _warnings(whole: Group, run: dict[str, Any]) -> str:
-    lines = []
+def _warnings(whole: Group, run: dict[str, Any], more: Sequence[str]) -> str:
+    lines = [escape(line[0].upper() + line[1:]) + "." for line in more]
     if run.get("status") not in (None, "complete"):
-        lines.append(f"The run did not finish: its manifest says {run['status']}.")
-    missing = missing_episodes(run, whole.count)
-    lines += [f"{missing}."] if missing else []
+        lines.append(f"The run did not finish: its manifest says {escape(str(run['status']))}.")
     if whole.unscored:
         few = "1 episode has no verdict and counts as a failure"
         many = f"{whole.unscored} episodes have no verdict and count as failures"
@@ -280,7 +310,7 @@ def _all(groups: Sequence[Group]) -> str:
             f"<td class=r>{episode.progress:.2f}</td>"
             f"<td class='r wide'>{episode.sim_s:.1f} s</td><td class='r wide'>{wall}</td>"
             f"<td class=wide>{agrees}</td>"
-            f"<td class=wide><code>{episode.state_hash[:12] or '-'}</code></td></tr>"
+            f"<td class=wide><code>{escape(episode.state_hash[:12]) or '-'}</code></td></tr>"
         )
     return f"<h2>All episodes</h2><div class=card><table>{head}{''.join(rows)}</table></div>"
 
@@ -297,21 +327,28 @@ def _timings(groups: Sequence[Group]) -> str:
     return f"<h2>Time</h2><div class=card><table>{head}{rows}</table></div>"
 
 
+def _mapping(value: dict[str, Any], key: str) -> dict[str, Any]:
+    """A mapping in a file that anyone may have written; {} when it is none."""
+    found = value.get(key)
+    return found if isinstance(found, dict) else {}
+
+
 def _repeat(run: dict[str, Any], scored: dict[str, Any], source: str) -> str:
-    about = run or scored.get("environment", {})
-    git = about.get("git", {})
+    about = run or _mapping(scored, "environment")
+    git = _mapping(about, "git")
     commit = git.get("commit") or "not a checkout"
-    packages = ", ".join(f"{k} {v}" for k, v in sorted(about.get("packages", {}).items()))
-    tasks = ", ".join(f"{k} version {v}" for k, v in run.get("task_versions", {}).items())
+    packages = ", ".join(f"{k} {v}" for k, v in sorted(_mapping(about, "packages").items()))
+    tasks = ", ".join(f"{k} version {v}" for k, v in _mapping(run, "task_versions").items())
     facts = {
         "commit": commit + (" with local changes" if git.get("dirty") else ""),
         "tasks": tasks, "packages": packages, "Python": about.get("python", ""),
         "ROS": about.get("ros_distro", "") or "none sourced",
-        "platform": ", ".join(filter(None, [about.get("platform"), about.get("machine")])),
+        "platform": ", ".join(str(about[k]) for k in ("platform", "machine") if about.get(k)),
         "result file": source,
     }  # fmt: skip
     items = "".join(f"<dt>{k}</dt><dd>{escape(str(v))}</dd>" for k, v in facts.items() if v)
-    words = [escape(shlex.quote(str(word))) for word in about.get("command", [])]
+    command = about.get("command")
+    words = [escape(shlex.quote(str(w))) for w in (command if isinstance(command, list) else [])]
     # Lines break between the words of a command; only a very long one is broken itself.
     command = " ".join(w if len(w) > 40 else f"<span class=word>{w}</span>" for w in words)
     what = "Command that ran" if run else "Command that scored (the folder has no run.json)"

@@ -38,7 +38,7 @@ class RunResult:
     @property
     def evaluated(self) -> bool:
         """Whether every episode got a verdict, and the same one live and offline."""
-        return all(e.scored and e.agrees is not False for e in self.episodes)
+        return all(e.evaluated for e in self.episodes)
 
 
 class Interrupted(BenchError):
@@ -153,8 +153,9 @@ def run(
 
         world = SimWorld()
     cell = _Cell(world, make_planner(config.planner), make_policy(config.policy))
-    jobs = [(task, seed) for task in chosen for seed in config.seeds]
-    progress = progress or Progress(len(jobs))
+    jobs = ((task, seed) for task in chosen for seed in config.seeds)
+    count = len(chosen) * config.episodes
+    progress = progress or Progress(count)
     done: list[EpisodeScore] = []
     begun = time.perf_counter()
     status, scores = "interrupted", None
@@ -166,7 +167,7 @@ def run(
         status = "complete"
     except KeyboardInterrupt:
         where = f"; results in {out}" if config.record else ""
-        raise Interrupted(f"interrupted: {len(done)} of {len(jobs)} episodes{where}") from None
+        raise Interrupted(f"interrupted: {len(done)} of {count} episodes{where}") from None
     finally:
         progress.close()
         if manifest is not None:
@@ -179,12 +180,11 @@ def _finish(
 ) -> Path | None:
     """Write the result file and complete the manifest; a disk that is full has been reported."""
     try:
-        scores = scoring.save_scores(out, done) if done else None
         manifest.finish(
             status, wall_s=wall_s, evaluated=len(done),
             agreeing=sum(score.agrees is True for score in done),
         )  # fmt: skip
-        return scores
+        return scoring.save_scores(out, done) if done else None
     except BenchError:
         if status == "complete":
             raise

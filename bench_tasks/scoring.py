@@ -10,23 +10,40 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import json
+import math
+import os
+import reprlib
+import types
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_origin, get_type_hints
 
 from bench_tasks import tasks
-from bench_tasks.bag import Recording, find_bags, read_bag
+from bench_tasks.bag import Recording, find_bags, place_of, read_bag
 from bench_tasks.errors import BenchError, UnscoredError, UsageError
-from bench_tasks.manifest import FORMAT_VERSION, environment, read_json, utc_now
+from bench_tasks.manifest import FORMAT_VERSION, environment, read_json, utc_now, wrong_episodes
 from bench_tasks.monitor import Monitor
 from bench_tasks.tasks.base import Task
 from bench_tasks.vocabulary import Event, Verdict
 
 __all__ = [
     "EpisodeScore", "load_scores", "newest_scores", "replay", "save_scores", "score_bag",
-    "score_folder",
+    "score_folder", "score_recording", "wrong_runs",
 ]  # fmt: skip
+
+
+def _plain(value: Any) -> Any:
+    """The value with None for numbers that are not finite, and no half characters in texts."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, dict):
+        return {_plain(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_plain(item) for item in value)
+    return value
 
 
 @dataclass(frozen=True)
@@ -59,6 +76,16 @@ class EpisodeScore:
     agrees: bool | None = None
     notes: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        """Take nothing that JSON or UTF-8 cannot hold, whatever a recording had in it."""
+        for item in dataclasses.fields(self):
+            object.__setattr__(self, item.name, _plain(getattr(self, item.name)))
+
+    @property
+    def evaluated(self) -> bool:
+        """Whether it has a verdict which, if there is a recording, is the live one as well."""
+        return self.scored and (self.agrees is True or not self.bag)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         return dataclasses.asdict(self)
@@ -87,8 +114,7 @@ def _end_of(recording: Recording) -> Event:
         raise UnscoredError(f"unscored: the first state is {recording.states[0].seq}, not 0")
     if last < ends[0].seq:
         raise UnscoredError(f"incomplete recording: states {last + 1} to {ends[0].seq} are missing")
-    promised = recording.manifest.get("state_hash")
-    if promised is not None and promised != recording.state_hash:
+    if recording.manifest and recording.manifest.get("state_hash") != recording.state_hash:
         raise UnscoredError("unscored: the state track is not the one its manifest vouches for")
     return ends[0]
 
@@ -113,16 +139,60 @@ def replay(task: Task, recording: Recording) -> Verdict:
         return monitor.verdict()
     except ValueError as error:
         raise UnscoredError(f"unscored: {error}") from None
-    except (KeyError, IndexError, TypeError, AttributeError, BenchError) as error:
+    except Exception as error:  # noqa: BLE001
         # A recording of another version may lack what the task's code of today looks for.
         raise UnscoredError(f"unscored: {task.name} cannot judge it: {error!r}") from None
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def _agent(recording: Recording, role: str) -> str:
     for event in recording.events:
         if event.kind == "begin" and isinstance(event.data.get(role), dict):
-            return str(event.data[role].get("name", ""))
-    return str(recording.manifest.get(role, ""))
+            return _text(event.data[role].get("name"))
+    return _text(recording.manifest.get(role))
+
+
+def _completeness(recording: Recording) -> None:
+    """UnscoredError unless the manifest of a bag's folder says that it is whole, and it is.
+
+    An MCAP file named by itself has no manifest: its events and states must do.
+    """
+    manifest = recording.manifest
+    if recording.problems or not recording.path.is_dir():
+        return
+    if not manifest:
+        raise UnscoredError("incomplete recording: manifest.json is missing")
+    if manifest.get("status") != "complete":
+        status = reprlib.repr(manifest.get("status"))
+        why = _text(manifest.get("cause")) or _text(manifest.get("error"))
+        raise UnscoredError(f"incomplete recording: the manifest's status is {status}"
+                            + (f": {why}" if why else ""))  # fmt: skip
+    counts = manifest.get("message_counts")
+    if not isinstance(counts, dict):
+        raise UnscoredError("incomplete recording: the manifest has no message_counts")
+    for topic in sorted({*counts, *recording.counts}):
+        if recording.counts[topic] != counts.get(topic, 0):
+            raise UnscoredError(f"incomplete recording: {recording.counts[topic]} of "
+                                f"{counts.get(topic, 0)} messages on {topic}")  # fmt: skip
+
+
+def _identity(recording: Recording) -> None:
+    """UnscoredError when scene, manifest and folder do not mean the same episode."""
+    scene, manifest = recording.scene, recording.manifest
+    if scene is None:
+        return
+    recorded = {"task": scene.task, "seed": scene.seed, "task_version": scene.task_version}
+    for key, value in recorded.items():
+        if key in manifest and manifest[key] != value:
+            raise UnscoredError(f"unscored: the manifest says {key} {manifest[key]!r}, "
+                                f"the recorded scene {value!r}")  # fmt: skip
+    place = place_of(recording.path)
+    if place is not None and place != (scene.task, scene.seed):
+        raise UnscoredError(f"unscored: the folder is that of {place[0]} seed {place[1]}, the "
+                            f"recording of {scene.task} seed {scene.seed}")  # fmt: skip
 
 
 def score_bag(path: Path) -> EpisodeScore:
@@ -131,46 +201,83 @@ def score_bag(path: Path) -> EpisodeScore:
 
 
 def score_recording(recording: Recording) -> EpisodeScore:
-    """Score what was read of one bag."""
+    """Score what was read of one bag; as `score_bag`, never raises for what is in it."""
     manifest, scene = recording.manifest, recording.scene
-    wall_s = manifest.get("wall_s")
+    task, seed = _text(manifest.get("task")), manifest.get("seed")
+    place = place_of(recording.path)
+    if scene is not None:
+        task, seed = scene.task, scene.seed
+    elif not task and place is not None:
+        task, seed = place
     known: dict[str, Any] = {
-        "task": scene.task if scene else str(manifest.get("task", "")),
-        "seed": scene.seed if scene else manifest.get("seed"),
+        "task": task, "seed": seed if type(seed) is int else None,
         "state_hash": recording.state_hash if recording.states else "",
-        "bag": str(recording.path),
-        "wall_s": float(wall_s) if isinstance(wall_s, int | float) else None,
+        "bag": str(recording.path), "wall_s": _seconds(manifest.get("wall_s")),
         "planner": _agent(recording, "planner"), "policy": _agent(recording, "policy"),
+        "sim_s": recording.states[-1].stamp_ns / 1e9 if recording.states else 0.0,
     }  # fmt: skip
-    sim_s = recording.states[-1].stamp_ns / 1e9 if recording.states else 0.0
-    failed: dict[str, Any] = {"success": False, "progress": 0.0, "sim_s": sim_s, "scored": False}
+    try:
+        return _judged(recording, known)
+    except UnscoredError as error:
+        cause = str(error)
+    except Exception as error:  # noqa: BLE001 - no content may cost the other bags their verdict
+        cause = f"unscored: {error!r}"
+    return EpisodeScore(**known, success=False, progress=0.0, scored=False, cause=cause)
+
+
+def _seconds(value: Any) -> float | None:
+    """A recorded time; None when it is no finite number."""
+    if type(value) not in (int, float) or not abs(value) < 1e12:
+        return None
+    return float(value)
+
+
+def _judged(recording: Recording, known: dict[str, Any]) -> EpisodeScore:
+    """The score of a whole recording. What is learnt on the way is added to `known`."""
+    manifest, scene, live = recording.manifest, recording.scene, recording.verdict
     try:
         task = tasks.get(known["task"])
     except UsageError as error:
-        cause = f"unscored: {error}"
         if recording.problems:
-            cause = f"incomplete recording: {recording.problems[0]}"
-        return EpisodeScore(**known, **failed, cause=cause)
+            raise UnscoredError(f"incomplete recording: {recording.problems[0]}") from None
+        raise UnscoredError(f"unscored: {error}") from None
     known |= {
         "tier": task.tier, "mode": task.mode, "kind": task.kind, "task_version": task.version
     }
-    if manifest.get("status") == "failed" and manifest.get("cause"):
-        return EpisodeScore(**known, **failed, cause=str(manifest["cause"]))
-    try:
-        verdict = replay(task, recording)
-    except UnscoredError as error:
-        return EpisodeScore(**known, **failed, cause=str(error))
-    live = recording.verdict
-    notes = ()
+    if manifest.get("status") == "failed" and _text(manifest.get("cause")):
+        raise UnscoredError(manifest["cause"])
+    _completeness(recording)
+    _identity(recording)
+    verdict = replay(task, recording)
+    notes = list(recording.notes)
     if scene is not None and scene.task_version != task.version:
-        notes = (f"recorded with version {scene.task_version} of {task.name}, "
-                 f"scored with version {task.version}",)  # fmt: skip
+        notes.append(f"recorded with version {scene.task_version} of {task.name}, "
+                     f"scored with version {task.version}")  # fmt: skip
+    if live is None:
+        notes.append("no live verdict was recorded")
     return EpisodeScore(
-        **known, success=verdict.success, progress=verdict.progress, cause=verdict.cause,
-        sim_s=verdict.sim_s, stages=verdict.stages, details=verdict.details,
+        **{**known, "sim_s": verdict.sim_s}, success=verdict.success, progress=verdict.progress,
+        cause=verdict.cause, stages=verdict.stages, details=verdict.details,
         end_seq=verdict.end_seq, agrees=None if live is None else same_verdict(live, verdict),
-        notes=notes,
+        notes=tuple(notes),
     )  # fmt: skip
+
+
+def _unscored(score: EpisodeScore, why: str) -> EpisodeScore:
+    return dataclasses.replace(
+        score, success=False, progress=0.0, scored=False, cause=f"unscored: {why}", agrees=None,
+        stages={}, details={}, end_seq=None,
+    )  # fmt: skip
+
+
+def runs_below(folder: Path) -> dict[Path, dict[str, Any]]:
+    """Folders of the runs in and below a folder, each with its run.json; UsageError if malformed.
+
+    Also the run that the folder itself lies in, when it holds one episode or one task of it.
+    """
+    files = [path / "run.json" for path in folder.absolute().parents[:2]]
+    files = [file for file in files if file.is_file()]
+    return {file.parent: read_json(file) for file in [*files, *sorted(folder.rglob("run.json"))]}
 
 
 def score_folder(
@@ -178,14 +285,47 @@ def score_folder(
 ) -> list[EpisodeScore]:
     """Score every bag in and below a folder; `progress` hears (done, all, score) after each.
 
-    UsageError when the folder holds no recording.
+    Within a run an episode counts once, and so does a recording that is in no run: its copies
+    are unscored. UsageError when the folder holds no recording.
     """
     bags, scores = find_bags(folder), []
+    runs = {path.absolute(): run for path, run in runs_below(folder).items()}
+    first: dict[tuple[Any, ...], str] = {}
     for bag in bags:
-        scores.append(score_bag(bag))
+        recording = read_bag(bag)
+        score = score_recording(recording)
+        run = next((path for path in bag.absolute().parents if path in runs), None)
+        key = (run, score.task, score.seed)
+        if run is None:
+            key += (score.planner, score.policy, score.state_hash)
+        if score.scored and run is not None:
+            asked = runs[run].get("configuration")
+            for role in ("planner", "policy"):
+                one = asked.get(role) if isinstance(asked, dict) else None
+                other = recording.manifest.get(role)
+                if None not in (one, other) and one != other:
+                    score = _unscored(score, f"the {role} was {other}, the run's is {one}")
+        if score.scored:
+            if key in first:
+                score = _unscored(score, f"{score.task} seed {score.seed} is in {first[key]} too")
+            first.setdefault(key, bag.relative_to(folder).as_posix())
+        scores.append(score)
         if progress is not None:
-            progress(len(scores), len(bags), scores[-1])
+            progress(len(scores), len(bags), score)
     return scores
+
+
+def wrong_runs(folder: Path, scores: list[EpisodeScore]) -> list[str]:
+    """What to say of each run in and below a folder that has not just the episodes it asked for."""
+    found = []
+    for path, run in runs_below(folder).items():
+        if not path.is_relative_to(folder):
+            continue  # only a part of that run was scored
+        inside = [(s.task, s.seed) for s in scores if Path(s.bag).is_relative_to(path)]
+        said = wrong_episodes(run, inside)
+        if said:
+            found.append(said if path == folder else f"{path.relative_to(folder)}: {said}")
+    return found
 
 
 # ---- result files -----------------------------------------------------------------------------
@@ -206,23 +346,79 @@ def save_scores(folder: Path, scores: list[EpisodeScore]) -> Path:
         "format_version": FORMAT_VERSION, "created": utc_now(), "environment": environment(),
         "episodes": episodes,
     }  # fmt: skip
-    text = json.dumps(result, indent=1) + "\n"  # unsorted: stages keep their order
-    while True:
-        now = datetime.datetime.now(datetime.timezone.utc)
-        path = folder / f"scores-{now:%Y%m%dT%H%M%S.%f}Z.json"
+    text = json.dumps(result, indent=1, allow_nan=False) + "\n"  # unsorted: stages keep order
+    path = folder / "scores.json"
+    temporary = folder / f".scores-{os.getpid()}.tmp"
+    try:
         try:
-            with open(path, "x") as file:
-                file.write(text)
+            temporary.write_text(text)
+            while True:
+                now = datetime.datetime.now(datetime.timezone.utc)
+                path = folder / f"scores-{now:%Y%m%dT%H%M%S.%f}Z.json"
+                try:
+                    open(path, "x").close()  # the name is taken; its content comes in one step
+                    break
+                except FileExistsError:
+                    continue  # another one in the same microsecond: take the next
+            os.replace(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise BenchError(f"cannot write {path}: {error.strerror}") from None
+    return path
+
+
+def newest_scores(folder: Path, notes: list[str] | None = None) -> Path | None:
+    """The latest readable result file of a folder; None when there is none.
+
+    What was passed over, and why, is added to `notes`.
+    """
+    for path in sorted(folder.glob("scores-*.json"), reverse=True):
+        try:
+            load_scores(path)
             return path
-        except FileExistsError:
-            continue  # another one in the same microsecond: take the next
-        except OSError as error:
-            raise BenchError(f"cannot write {path}: {error.strerror}") from None
+        except UsageError as error:
+            if notes is not None:
+                notes.append(f"passed over: {error}")
+    return None
 
 
-def newest_scores(folder: Path) -> Path | None:
-    """The latest result file of a folder; None when it was never scored."""
-    return max(folder.glob("scores-*.json"), default=None)
+_HINTS = get_type_hints(EpisodeScore)
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether a value read from JSON is of a field's type; a whole number is a float as well."""
+    if isinstance(hint, types.UnionType):
+        return any(_fits(value, one) for one in get_args(hint))
+    if hint is float:
+        return type(value) in (int, float) and abs(value) < 1e300
+    if hint is int:
+        return type(value) is int
+    kind = get_origin(hint) or hint
+    if hint == dict[str, bool] and isinstance(value, dict):
+        return all(isinstance(item, bool) for item in value.values())
+    return isinstance(value, kind)
+
+
+def _checked(score: EpisodeScore) -> EpisodeScore:
+    """Return it; TypeError when a field is of another type than it says."""
+    for name, hint in _HINTS.items():
+        if not _fits(getattr(score, name), hint):
+            raise TypeError(f"{name} is {reprlib.repr(getattr(score, name))}")
+    if not all(isinstance(note, str) and note for note in score.notes):
+        raise TypeError(f"notes is {reprlib.repr(score.notes)}")
+    for question in _mapping(score.details.get("questions", {})).values():
+        _mapping(_mapping(question).get("gold", {}))
+        _mapping(question.get("answer") or {})
+        if not _fits(question.get("accuracy"), float) or not _fits(question.get("chance"), float):
+            raise TypeError("a question has no accuracy or chance")
+    return score
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise TypeError(f"{reprlib.repr(value)} is not a mapping")
+    return value
 
 
 def load_scores(path: Path) -> list[EpisodeScore]:
@@ -234,11 +430,11 @@ def load_scores(path: Path) -> list[EpisodeScore]:
         )
     try:
         return [
-            EpisodeScore(**{
+            _checked(EpisodeScore(**{
                 **episode, "notes": tuple(episode["notes"]),
                 "bag": str(path.parent / episode["bag"]) if episode["bag"] else "",
-            })
+            }))
             for episode in raw["episodes"]
         ]  # fmt: skip
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, RecursionError) as error:
         raise UsageError(f"{path} is not a result file: {error}") from None

@@ -62,6 +62,8 @@ class SmolLM2Planner(ChatPlanner):
             import torch
             from transformers import AutoModelForCausalLM, AutoTokenizer
 
+            # Beside other busy processes two threads wait for each other: several times slower.
+            torch.set_num_threads(1)
             where = {"gguf_file": files[0].name, "local_files_only": True}
             self._tokenizer = AutoTokenizer.from_pretrained(files[0].parent, **where)
             self._model = AutoModelForCausalLM.from_pretrained(

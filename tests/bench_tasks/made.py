@@ -75,10 +75,10 @@ IN_ORDER, OUT_OF_ORDER = (0.09, 0.0, -0.09), (0.0, 0.09, -0.09)
 
 def ranking_episode(
     sink, states: int = 40, y=IN_ORDER, verdict: bool = True, leave_out=(), version: int = 1,
-    cause: str = "", contacts=((0, 3), (1, 3), (2, 3)), **end,
+    cause: str = "", contacts=((0, 3), (1, 3), (2, 3)), seed: int = 3, **end,
 ) -> None:
     """A whole episode of the real task, judged live; `leave_out` names states that get lost."""
-    scene_ = ranking_scene(version=version)
+    scene_ = ranking_scene(seed, version)
     monitor = Monitor(tasks.get(scene_.task), scene_)
     sink.scene(scene_)
     last = states - 1

@@ -35,7 +35,7 @@ def command(*args, **options):
 def folder(tmp_path):
     for seed, y in enumerate((made.IN_ORDER, made.OUT_OF_ORDER)):
         sink = BagSink(tmp_path / "run" / "blocks_ranking_rgb" / f"{seed:06d}")
-        made.ranking_episode(sink, y=y)
+        made.ranking_episode(sink, y=y, seed=seed)
         sink.writer.close(wall_s=2.0)
     return tmp_path / "run"
 
@@ -91,9 +91,47 @@ def test_episodes_that_the_run_asked_for_and_are_not_there_are_missed(folder, ca
     run = {"configuration": {"tasks": ["blocks_ranking_rgb"], "episodes": 3}}
     (folder / "run.json").write_text(json.dumps(run))
     assert main(["score", str(folder)]) == 1
-    assert "1 of the 3 episodes that the run asked for are missing" in capsys.readouterr().err
+    said = "1 of the 3 episodes that the run asked for are missing: blocks_ranking_rgb seed 2"
+    assert said in capsys.readouterr().err
+    assert main(["score", str(folder.parent)]) == 1, "each run of a folder is looked at"
+    assert f"run: {said}" in capsys.readouterr().err
+    (folder / "blocks_ranking_rgb" / "000002").mkdir()
+    assert main(["score", str(folder), "--json"]) == 1
+    last = json.loads(capsys.readouterr().out)["episodes"][2]
+    assert (last["task"], last["seed"], last["scored"]) == ("blocks_ranking_rgb", 2, False)
+    assert last["cause"] == "incomplete recording: there is no MCAP file"
+    (folder / "blocks_ranking_rgb" / "000002").rmdir()
     assert main(["report", str(folder)]) == 0
     assert "1 of the 3 episodes" in (folder / "report.html").read_text()
+
+
+def test_a_run_that_is_not_what_its_file_says_is_one_line_and_status_2(folder, capsys):
+    for text in ('{"configuration": [1]}', "[" * 200_000, '{"configuration": {"tasks": 3}}',
+                 '{"configuration": {"tasks": [], "episodes": "x"}}'):  # fmt: skip
+        (folder / "run.json").write_text(text)
+        for what in ("score", "report"):
+            assert main([what, str(folder)]) == 2
+            assert "run.json" in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_results_that_cannot_be_saved_are_printed_all_the_same(folder, capsys, monkeypatch):
+    def refuse(*args, **options):
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(Path, "write_text", refuse)
+    assert main(["score", str(folder), "--json"]) == 2
+    shown = capsys.readouterr()
+    assert len(json.loads(shown.out)["episodes"]) == 2
+    assert shown.err.splitlines()[-1].endswith("Read-only file system")
+
+
+def test_json_is_json_whatever_a_manifest_says(folder, capsys):
+    bag = folder / "blocks_ranking_rgb" / "000000"
+    value = json.loads((bag / "manifest.json").read_text())
+    (bag / "manifest.json").write_text(json.dumps(value | {"wall_s": float("nan")}))
+    assert main(["score", str(folder), "--json"]) == 0
+    shown = capsys.readouterr().out
+    assert "NaN" not in shown and json.loads(shown)["episodes"][0]["wall_s"] is None
 
 
 def test_output_that_nobody_reads_is_no_error():
@@ -150,6 +188,10 @@ CONFIGS = {
     "format_version: 1\ntasks: [3]": "tasks must be a list of names, got [3]",
     "format_version: 1\nlatency: []": "latency must be",
     "format_version: 1\ntasks: [juggle]": "unknown task 'juggle'",
+    "format_version: 1\nplanner: 2020-99-99": "not valid YAML: month must be in 1..12",
+    "format_version: 1\nseed: 1\nseed: 2": "key 'seed' is given twice",
+    "tasks: " + "[" * 5000: "not valid YAML",
+    "format_version: 1\nplanner: !!timestamp ''": "not valid YAML",
     "\x00": "not valid YAML",
 }
 

@@ -58,7 +58,7 @@ def checked(html):
 def folder(tmp_path):
     for seed, options in enumerate(({}, {"y": made.OUT_OF_ORDER}, {"end": False})):
         sink = BagSink(tmp_path / f"{seed:06d}")
-        made.ranking_episode(sink, **options)
+        made.ranking_episode(sink, seed=seed, **options)
         for camera, seq in [("third", 0), *(("head", s) for s in range(9))]:
             stamp = seq * CONTROL_PERIOD_NS
             sink.frames((CameraFrame(camera, seq, stamp, 32, 24, "png", made.png()),))
@@ -80,15 +80,30 @@ def test_the_page_of_a_folder(folder):
     assert data == made.png()
 
 
-def test_the_newest_result_file_is_used_and_nothing_scored_again(folder):
+def test_an_edited_result_file_is_found_and_the_recordings_count(folder):
     report.write_report(folder)
     (first,) = folder.glob("scores-*.json")
+    assert "not what the recordings give" not in report.write_report(folder).read_text()
+    assert list(folder.glob("scores-*.json")) == [first]
     value = json.loads(first.read_text())
-    value["episodes"] = value["episodes"][:1]
-    (folder / "scores-29990101T000000Z.json").write_text(json.dumps(value))
+    for episode in value["episodes"]:
+        episode |= {"success": True, "scored": True, "cause": ""}
+    lie = folder / "scores-29990101T000000Z.json"
+    lie.write_text(json.dumps(value))
+    (folder / "scores-29990102T000000Z.json").write_text("")
     text = checked(report.write_report(folder, folder / "other.html").read_text())[1]
-    assert "1 of 1 episodes succeeded" in text and "No episode failed" in text
-    assert "scores-29990101T000000Z.json" in text
+    assert "1 of 3 episodes succeeded" in text
+    assert f"The result file {lie.name} is not what the recordings give" in text
+    assert "scores-29990102T000000Z.json is not valid JSON" in text
+
+
+def test_without_recordings_a_result_file_is_shown_with_a_warning(folder, tmp_path_factory):
+    report.write_report(folder)
+    (first,) = folder.glob("scores-*.json")
+    other = tmp_path_factory.mktemp("other")
+    (other / first.name).write_bytes(first.read_bytes())
+    text = checked(report.write_report(other).read_text())[1]
+    assert "1 of 3 episodes succeeded" in text and "There are no recordings" in text
 
 
 def test_run_manifest_tells_how_to_repeat(folder):

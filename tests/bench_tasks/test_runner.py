@@ -143,7 +143,11 @@ def test_what_was_finished_is_kept_when_the_run_is_stopped(world, tmp_path, stop
         ({"policy": "oracle"}, "unknown policy 'oracle': choose from"),
         ({"cameras": ("rear",)}, "unknown camera 'rear': choose from head"),
         ({"episodes": 0}, "at least 1"),
+        ({"episodes": 10**30}, "episodes must be at most 1000000"),
         ({"seed": -1}, "not be negative"),
+        ({"seed": 2**63 - 2, "episodes": 3}, "the last seed"),
+        ({"cameras": ("head", "head")}, "a camera is named twice"),
+        ({"vary": ("light", "light")}, "an axis is named twice"),
         ({"latency": "slow"}, "free, measured or a number"),
     ],
 )

