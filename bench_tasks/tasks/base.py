@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -122,6 +123,8 @@ class Task(abc.ABC):
     summary: ClassVar[str]
     skills: ClassVar[tuple[str, ...]] = tuple(SKILLS)
     """What a plan may consist of; tier 3 allows end-effector targets (`move_to`) alone."""
+    rests_on: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    """Object -> the one it stands on or in at the start; all others stand clear of each other."""
     time_limit_s: ClassVar[float] = 60.0
     max_plans: ClassVar[int] = 20
 
@@ -148,6 +151,10 @@ class Task(abc.ABC):
     def invariants(self, scene: Scene) -> tuple[Check, ...]:
         """Conditions that must hold in every state; a break fails the episode with that name."""
         return ()
+
+    def slope(self, view: View, name: str) -> float:
+        """How far from level an object is carried, rad: what coordination is measured by."""
+        return view.tilt(name)
 
     def prologue(self, scene: Scene) -> tuple[Wait | Show | MoveObjects | Ask, ...]:
         """What happens before the arms may move."""

@@ -21,11 +21,13 @@ from bench_tasks.tasks.layouts import arm_for, nearest_first, upright
 from bench_tasks.view import View
 from bench_tasks.vocabulary import ObjectInfo, Question, Scene, SkillCall
 
-SIZE_M = 0.04
-COVER_HALF_HEIGHT_M = (0.06 + 0.004 + 0.035) / 2
 PLACES = ("left", "middle", "right")
 COLORS = ("red", "green", "blue")
 PARKED_X_M, ASIDE_X_M = 0.66, 0.34
+
+
+def _half_height(scene: Scene, name: str) -> float:
+    return scene.object(name).half_size_m[2]
 
 
 def _covered(view: View, block: str, cover: str) -> bool:
@@ -44,7 +46,7 @@ class CoverBlocks(Task):
     def objects(self) -> tuple[ObjectSpec, ...]:
         """Three blocks and three covers."""
         return (
-            *(ObjectSpec(f"{c}_block", "block", c, {"size": SIZE_M}) for c in COLORS),
+            *(ObjectSpec(f"{c}_block", "block", c, {"size": 0.04}) for c in COLORS),
             *(ObjectSpec(f"{place}_cover", "cover", "white") for place in PLACES),
         )
 
@@ -53,12 +55,13 @@ class CoverBlocks(Task):
         order = [COLORS[i] for i in rng.permutation(3)]
         target = COLORS[int(rng.integers(3))]
         poses, at, covered = {}, {}, {}
+        low, block = objects["left_cover"].half_size_m[2], objects[f"{target}_block"].half_size_m[2]
         for place, color, y in zip(PLACES, order, (0.2, 0.0, -0.2), strict=True):
             x, dy = rng.uniform(0.46, 0.52), rng.uniform(-0.02, 0.02)
-            poses[f"{color}_block"] = upright(x, y + dy, SIZE_M / 2, rng.uniform(-0.1, 0.1))
-            poses[f"{place}_cover"] = upright(PARKED_X_M, y, COVER_HALF_HEIGHT_M)
+            poses[f"{color}_block"] = upright(x, y + dy, block, rng.uniform(-0.1, 0.1))
+            poses[f"{place}_cover"] = upright(PARKED_X_M, y, low)
             at[place] = f"{color}_block"
-            covered[place] = upright(x, y + dy, COVER_HALF_HEIGHT_M).tolist()
+            covered[place] = upright(x, y + dy, low).tolist()
         return Layout(
             poses,
             f"Before the covers were put on you saw a red, a green and a blue block. Uncover the "
@@ -132,7 +135,7 @@ class CoverBlocks(Task):
             Check(
                 "no other cover opened",
                 lambda v: all(
-                    v.position(c)[2] < COVER_HALF_HEIGHT_M + 0.02 and v.tilt(c) < 0.3
+                    v.position(c)[2] < _half_height(scene, c) + 0.02 and v.tilt(c) < 0.3
                     for c in wrong
                 ),
             ),
@@ -142,12 +145,14 @@ class CoverBlocks(Task):
         """The right cover held, then lifted over the block."""
         place = next(p for p, b in scene.params["at"].items() if b == scene.params["target"])
         cover = f"{place}_cover"
+        # The cover's lower edge has passed the block's top.
+        clear = _half_height(scene, cover) + 2 * _half_height(scene, scene.params["target"])
         return (
             Check("its cover held", lambda v: v.holder(cover) is not None),
             Check(
                 "its cover lifted",
                 lambda v: v.holder(cover) is not None
-                and v.position(cover)[2] > COVER_HALF_HEIGHT_M + SIZE_M,
+                and v.position(cover)[2] > clear,
             ),
         )
 
@@ -163,7 +168,7 @@ class CoverBlocks(Task):
         steps: list[tuple[SkillCall, ...]] = []
         if view.holder(cover) is None:
             steps.append((SkillCall("grasp", arm, {"object": cover}),))
-        pose = [ASIDE_X_M, float(view.position(target)[1]), COVER_HALF_HEIGHT_M]
+        pose = [ASIDE_X_M, float(view.position(target)[1]), _half_height(view.scene, cover)]
         place = SkillCall("place", arm, {"object": cover, "pose": pose})
         return [*steps, (place,), (SkillCall("home", arm),)]
 

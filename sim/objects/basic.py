@@ -91,10 +91,12 @@ def _pot(shape: Shape, radius: float = 0.08, height: float = 0.10):
 
 
 def _roller(shape: Shape, length: float = 0.36, radius: float = 0.02):
-    """A rolling pin lying along y."""
+    """A rolling pin lying along y, with square collars that keep it from rolling away."""
     s = math.sqrt(0.5)
     body = length * 0.55
     shape.cylinder([0, 0, 0], radius, body / 2, (s, s, 0, 0))
+    for sign in (1.0, -1.0):
+        shape.box([0, sign * (body / 2 - 0.006), 0], [radius, 0.006, radius])
     grasps = []
     for side, sign in (("left", 1.0), ("right", -1.0)):
         y = sign * (body / 2 + (length - body) / 4)
@@ -108,9 +110,11 @@ def _tray(shape: Shape, length: float = 0.36, width: float = 0.22, height: float
     wall = 0.008
     half = (width / 2, length / 2, height / 2)
     shape.box([0, 0, -half[2] + wall / 2], [half[0], half[1], wall / 2])
+    # Only the floor rests on the table: four more edges there would double the contacts.
+    gap = 0.0005
     for sign in (1.0, -1.0):
-        shape.box([sign * (half[0] - wall / 2), 0, 0], [wall / 2, half[1], half[2]])
-        shape.box([0, sign * (half[1] - wall / 2), 0], [half[0], wall / 2, half[2]])
+        shape.box([sign * (half[0] - wall / 2), 0, gap], [wall / 2, half[1], half[2] - gap])
+        shape.box([0, sign * (half[1] - wall / 2), gap], [half[0], wall / 2, half[2] - gap])
     grasps = tuple(
         Grasp(f"{side}_rim", (0.0, sign * (half[1] - wall / 2), half[2] - 0.012, *DOWN), wall)
         for side, sign in (("left", 1.0), ("right", -1.0))

@@ -12,7 +12,7 @@ from bench_tasks import tasks
 from bench_tasks.errors import UsageError
 from bench_tasks.monitor import Monitor
 from bench_tasks.tasks.base import Ask, MoveObjects, Show, Wait
-from bench_tasks.view import View
+from bench_tasks.view import View, compose, invert
 from bench_tasks.vocabulary import AXES, SKILLS, Event, Plan, Scene
 
 SEEDS = range(8)
@@ -85,12 +85,31 @@ def test_layouts_keep_clear_of_each_other_and_of_the_arms(task, layouts):
             assert view.at_rest(item.name), (scene.seed, item.name)
             assert not view.touched_by_robot(item.name), (scene.seed, item.name)
             for other in loose:
-                if other is not item:
+                if other is not item and not nested(task, item.name, other.name):
                     assert not view.touching(item.name, other.name), (scene.seed, item.name)
                     apart = np.linalg.norm((view.position(other.name) - [x, y, z])[:2])
                     # Their circumscribed circles do not even overlap by half.
                     least = min(item.half_size_m[:2]) + min(other.half_size_m[:2])
                     assert apart > least, (scene.seed, item.name, other.name)
+
+
+def nested(task, one: str, other: str) -> bool:
+    """Whether one stands on or in the other, or both on or in the same thing."""
+    on = task.rests_on
+    return on.get(one) == other or on.get(other) == one or (one in on and on[one] == on.get(other))
+
+
+def test_what_rests_on_something_is_within_its_outline(task, layouts):
+    names = {item.name for item in task.objects()}
+    assert set(task.rests_on) | set(task.rests_on.values()) <= names
+    for scene, state in layouts:
+        view = View(scene, state)
+        for upper, lower in task.rests_on.items():
+            half = np.array(scene.object(lower).half_size_m)
+            local = compose(invert(view.pose(lower)), view.pose(upper))[:3]
+            assert (np.abs(local[:2]) < half[:2]).all(), (scene.seed, upper)
+            assert view.position(upper)[2] > view.position(lower)[2] - half[2]
+            assert not view.touching(upper, "table"), (scene.seed, upper)
 
 
 def test_the_scene_survives_being_written_down(task, layouts):

@@ -1,0 +1,64 @@
+"""Objects for two hands: a microphone to pass on, and what one pours from and into."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from bench_tasks.vocabulary import Grasp
+from sim.objects.shape import DOWN_X, Shape, both_ways
+
+_PITCH_RAD = math.radians(20)
+AHEAD = (math.cos((math.pi / 2 + _PITCH_RAD) / 2), 0.0, math.sin((math.pi / 2 + _PITCH_RAD) / 2),
+         0.0)  # fmt: skip
+"""Hand pointing along the object's +x and 20 degrees down, fingers closing along its y."""
+
+
+def _microphone(shape: Shape, length: float = 0.20, width: float = 0.026, head: float = 0.058):
+    """A handle lying along y with a round head at +y, as thick as the handle so that it lies flat.
+
+    `head` is the head's diameter.
+    """
+    radius, half = head / 2, length / 2
+    # The handle reaches a little into the head, whose rim is round.
+    low, high = -half, half - 2 * radius + 0.006
+    shape.box([0, (low + high) / 2, 0], [width / 2, (high - low) / 2, width / 2])
+    shape.cylinder([0, half - radius, 0], radius, width / 2)
+    # Flat where fingers close on it: between parallel fingers a disc turns about the vertical.
+    shape.box([0, half - radius, 0], [radius + 0.001, 0.011, width / 2])
+    grasps = (
+        *both_ways("head", (0.0, half - radius, 0.0), DOWN_X, head + 0.002),
+        *both_ways("handle", (0.0, low + 0.025, 0.0), DOWN_X, width),
+    )
+    return (radius + 0.001, half, width / 2), grasps
+
+
+def _saucepan(shape: Shape, radius: float = 0.07, height: float = 0.05, reach: float = 0.07):
+    """A bowl with one handle, a bar of length `reach` that sticks out along +y below the rim."""
+    wall = 0.006
+    middle = -reach / 2
+    shape.cylinder([0, middle, -height / 2 + wall / 2], radius, wall / 2)
+    for k in range(12):
+        angle = 2 * math.pi * k / 12
+        inner = radius - wall / 2
+        shape.box(
+            [inner * math.cos(angle), middle + inner * math.sin(angle), 0.0005],
+            [wall / 2, radius * math.tan(math.pi / 12), height / 2 - 0.0005], yaw=angle,
+        )
+    z = height / 2 - 0.012
+    shape.box([0, middle + radius + reach / 2, z], [0.011, reach / 2, 0.012])
+    grasps = both_ways("handle", (0.0, middle + radius + reach - 0.02, z), DOWN_X, 0.022)
+    return (radius, radius + reach / 2, height / 2), grasps
+
+
+def _beaker(shape: Shape, radius: float = 0.029, height: float = 0.13):
+    """A tall cup to be held from the side, as one does to pour."""
+    wall = 0.004
+    shape.cylinder([0, 0, -height / 2 + wall / 2], radius, wall / 2)
+    shape.ring(radius - wall, wall, -height / 2, height / 2)
+    at = (0.0, 0.0, 0.01, *(float(v) for v in np.array(AHEAD)))
+    return (radius, radius, height / 2), (Grasp("side", at, 2 * radius),)
+
+
+PROGRAMS = {"microphone": _microphone, "saucepan": _saucepan, "beaker": _beaker}
