@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from bench_tasks.coordination import Coordination
 from bench_tasks.tasks.base import Ask, Task
 from bench_tasks.view import View
 from bench_tasks.vocabulary import Event, Scene, Verdict, WorldState
@@ -28,6 +29,7 @@ class Monitor:
             step.question.name: step for step in task.prologue(scene) if isinstance(step, Ask)
         }
         self._answers: dict[str, dict[str, str]] = {}
+        self._coordination = Coordination(task, scene) if self._goal is not None else None
         self._acting = False
         self._start: WorldState | None = None
         self._last: WorldState | None = None
@@ -67,6 +69,7 @@ class Monitor:
             raise ValueError(f"state {state.seq} is not later than state {self._last.seq}")
         if gap_ns > MAX_GAP_PERIODS * self._scene.control_period_ns:
             self._held_since_ns = None
+            gap_ns = 0
         self._last = state
         if self._start is None:
             self._start = state
@@ -78,6 +81,8 @@ class Monitor:
         if not self._acting or self._goal is None:
             return
         view = View(self._scene, state, self._start)
+        if self._coordination is not None:
+            self._coordination.on_state(view, gap_ns)
         for check in self._invariants:
             if not check.holds(view):
                 self._broken = check.name
@@ -110,6 +115,9 @@ class Monitor:
                 stages = dict.fromkeys(stages, True)
             marks = [*stages.values(), self._reached]
             parts.append(sum(marks) / len(marks))
+        measured = {} if self._coordination is None else self._coordination.result()
+        if measured:
+            details["coordination"] = measured
         cause = self._why(scores)
         return Verdict(
             task=self._task.name,

@@ -52,7 +52,7 @@ class CarryTray(Task):
         """The tray, the can on it and the mark."""
         return (
             ObjectSpec("tray", "tray", "brown"),
-            ObjectSpec("can", "can", "red", {"radius": 0.028, "height": 0.09}),
+            ObjectSpec("can", "can", "red", {"radius": 0.028, "height": 0.08}),
             ObjectSpec("mark", "pad", "blue", {"size": 0.08}),
         )
 
@@ -68,8 +68,9 @@ class CarryTray(Task):
         mark = upright(
             rng.uniform(*strips[1]), rng.uniform(-0.05, 0.05), objects["mark"].half_size_m[2]
         )
+        # Nearer to an end it would be in the way of the hand that takes it.
         local = upright(
-            rng.uniform(-0.04, 0.04), rng.uniform(-0.07, 0.07), TRAY_FLOOR_M - tray[2] + can[2]
+            rng.uniform(-0.05, 0.05), rng.uniform(-0.02, 0.02), TRAY_FLOOR_M - tray[2] + can[2]
         )
         return Layout(
             {"tray": pose, "can": compose(pose, local), "mark": mark},

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from bench_tasks.view import compose, quat_from_yaw
 from bench_tasks.vocabulary import Grasp
 from sim.objects.shape import DOWN_X, Shape, both_ways
 
@@ -34,11 +35,11 @@ def _microphone(shape: Shape, length: float = 0.20, width: float = 0.026, head: 
     return (radius + 0.001, half, width / 2), grasps
 
 
-def _saucepan(shape: Shape, radius: float = 0.07, height: float = 0.05, reach: float = 0.07):
+def _saucepan(shape: Shape, radius: float = 0.07, height: float = 0.05, reach: float = 0.055):
     """A bowl with one handle, a bar of length `reach` that sticks out along +y below the rim."""
-    wall = 0.006
+    wall, floor = 0.004, 0.010  # what falls into it must not pass through the floor
     middle = -reach / 2
-    shape.cylinder([0, middle, -height / 2 + wall / 2], radius, wall / 2)
+    shape.cylinder([0, middle, -height / 2 + floor / 2], radius, floor / 2)
     for k in range(12):
         angle = 2 * math.pi * k / 12
         inner = radius - wall / 2
@@ -46,6 +47,9 @@ def _saucepan(shape: Shape, radius: float = 0.07, height: float = 0.05, reach: f
             [inner * math.cos(angle), middle + inner * math.sin(angle), 0.0005],
             [wall / 2, radius * math.tan(math.pi / 12), height / 2 - 0.0005], yaw=angle,
         )
+    # MuJoCo's usual contacts yield for 20 ms, in which small things that fall would pass through.
+    for geom in shape.body.geoms:
+        geom.solref, geom.priority = [0.005, 1.0], 1
     z = height / 2 - 0.012
     shape.box([0, middle + radius + reach / 2, z], [0.011, reach / 2, 0.012])
     grasps = both_ways("handle", (0.0, middle + radius + reach - 0.02, z), DOWN_X, 0.022)
@@ -57,8 +61,12 @@ def _beaker(shape: Shape, radius: float = 0.029, height: float = 0.13):
     wall = 0.004
     shape.cylinder([0, 0, -height / 2 + wall / 2], radius, wall / 2)
     shape.ring(radius - wall, wall, -height / 2, height / 2)
-    at = (0.0, 0.0, 0.01, *(float(v) for v in np.array(AHEAD)))
-    return (radius, radius, height / 2), (Grasp("side", at, 2 * radius),)
+    grasps = []
+    for name, yaw in (("side", 0), ("side_left", 30), ("side_right", -30)):  # on flat panels
+        turn = np.concatenate([np.zeros(3), quat_from_yaw(math.radians(yaw))])
+        at = compose(turn, np.array([0.0, 0.0, 0.01, *AHEAD]))
+        grasps.append(Grasp(name, tuple(float(v) for v in at), 2 * radius))
+    return (radius, radius, height / 2), tuple(grasps)
 
 
 PROGRAMS = {"microphone": _microphone, "saucepan": _saucepan, "beaker": _beaker}
