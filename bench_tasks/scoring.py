@@ -92,7 +92,17 @@ class EpisodeScore:
 
 
 def same_verdict(a: Verdict, b: Verdict) -> bool:
-    """Whether two verdicts are equal once written down (tuples and lists are the same then)."""
+    """Whether two verdicts are equal once written down (tuples and lists are the same then).
+
+    Coordination is compared where both measured it: older recordings did not.
+    """
+    if ("coordination" in a.details) != ("coordination" in b.details):
+        a, b = (
+            dataclasses.replace(
+                v, details={k: d for k, d in v.details.items() if k != "coordination"}
+            )
+            for v in (a, b)
+        )
     texts = [json.dumps(dataclasses.asdict(v), sort_keys=True) for v in (a, b)]
     return texts[0] == texts[1]
 

@@ -179,19 +179,20 @@ class PourAndHold(Task):
             return [
                 (_bring(HOLDER, "bowl", bowl.tolist()),), (_bring(POURER, "cup", cup.tolist()),),
             ]
+        wait = [(SkillCall("close", POURER),)] * 3  # closing a closed hand takes 0.4 s
         if _in_bowl(view) >= MOST:
-            return []
+            return [] if view.all_at_rest() else wait
         shake = [
-            (SkillCall("move_by", POURER, {"offset": [0.0, 0.0, dz]}),) for dz in (0.015, -0.015)
+            (SkillCall("move_by", POURER, {"offset": [0.0, 0.0, dz]}),) for dz in (0.03, -0.03)
         ]
         if view.tilt("cup") > TIPPED_RAD:
-            return shake
+            return [*shake, *wait]
         steps = []
         for angle in np.linspace(0.5, 1.0, 4) * POUR_RAD:  # not all at once
             tip = np.array([*cup[:3], np.cos(angle / 2), -np.sin(angle / 2), 0.0, 0.0])
             hand = compose(compose(tip, np.array([0, 0, 0, *cup[3:]])), grasp)
             steps.append((SkillCall("move_to", POURER, {"pose": hand.tolist()}),))
-        return [*steps, *shake, *shake]
+        return [*steps, *shake, *shake, *wait]
 
 
 def _grasp(arm: str, name: str) -> SkillCall:
