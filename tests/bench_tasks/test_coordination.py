@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from bench_tasks import tasks
+from bench_tasks import runner, tasks
+from bench_tasks.bag import read_bag
+from bench_tasks.config import RunConfig
 from bench_tasks.coordination import Coordination
+from bench_tasks.scoring import score_bag
 from bench_tasks.view import View, quat_from_yaw
 from bench_tasks.vocabulary import CONTROL_PERIOD_NS, Grasp, ObjectInfo, Scene, WorldState
 
@@ -113,3 +117,13 @@ def test_time_that_nobody_saw_is_no_work():
     found = Coordination(tasks.get("blocks_ranking_rgb"), SCENE)
     found.on_state(View(SCENE, state((True, True))), 0)
     assert found.result()["both_s"] == 0.0
+
+
+def test_the_same_live_as_from_the_recording(tmp_path):
+    config = RunConfig(("grab_roller",), episodes=1, cameras=(), out=str(tmp_path / "run"))
+    bag = Path(runner.run(config).episodes[0].bag)
+    live, score = read_bag(bag).verdict, score_bag(bag)
+    assert score.success and score.agrees
+    assert live.details["coordination"] == score.details["coordination"]
+    assert score.details["coordination"]["held_s"] > 0.5
+    assert 0.0 < score.details["coordination"]["worst_offset_m"] < 0.02
