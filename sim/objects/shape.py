@@ -50,6 +50,10 @@ class Shape:
         quat = [math.cos(yaw / 2), 0.0, 0.0, math.sin(yaw / 2)]
         self._geom(mujoco.mjtGeom.mjGEOM_BOX, position, half_size, density, quat)
 
+    def panel(self, position, half_size, quat) -> None:
+        """A box turned any way by `quat`."""
+        self._geom(mujoco.mjtGeom.mjGEOM_BOX, position, half_size, DENSITY_KG_M3, list(quat))
+
     def cylinder(self, position, radius: float, half_height: float, quat=(1, 0, 0, 0)) -> None:
         """A cylinder, standing unless `quat` turns it."""
         size = [radius, half_height, 0.0]
