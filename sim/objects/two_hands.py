@@ -39,7 +39,11 @@ def _saucepan(shape: Shape, radius: float = 0.07, height: float = 0.05, reach: f
     """A bowl with one handle, a bar of length `reach` that sticks out along +y below the rim."""
     wall, floor = 0.004, 0.010  # what falls into it must not pass through the floor
     middle = -reach / 2
-    shape.cylinder([0, middle, -height / 2 + floor / 2], radius, floor / 2)
+    low = -height / 2
+    shape.cylinder([0, middle, low + (floor - 0.0005) / 2], radius, (floor - 0.0005) / 2)
+    # Small things come to rest on a box; on a cylinder they tremble.
+    half = 0.7 * radius
+    shape.box([0, middle, low + 0.75 * floor], [half, half, 0.25 * floor], density=1.0)
     for k in range(12):
         angle = 2 * math.pi * k / 12
         inner = radius - wall / 2
