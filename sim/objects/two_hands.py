@@ -66,7 +66,7 @@ def _beaker(shape: Shape, radius: float = 0.029, height: float = 0.13):
     shape.cylinder([0, 0, -height / 2 + wall / 2], radius, wall / 2)
     shape.ring(radius - wall, wall, -height / 2, height / 2)
     grasps = []
-    for name, yaw in (("side", 0), ("side_left", 30), ("side_right", -30)):  # on flat panels
+    for name, yaw in (("side", 0), ("side_left", 30)):  # on flat panels
         turn = np.concatenate([np.zeros(3), quat_from_yaw(math.radians(yaw))])
         at = compose(turn, np.array([0.0, 0.0, 0.01, *AHEAD]))
         grasps.append(Grasp(name, tuple(float(v) for v in at), 2 * radius))
