@@ -10,6 +10,7 @@ from pathlib import Path
 
 from bench_tasks import tasks
 from bench_tasks.config import RunConfig
+from bench_tasks.domain import claim_domain
 from bench_tasks.errors import UsageError, unknown
 from bench_tasks.manifest import writable_folder
 from bench_tasks.runner import check
@@ -74,8 +75,9 @@ def _one_of(kind: str, value: str, valid: tuple[str, ...]) -> str:
 def read(given: Mapping[str, str]) -> Settings:
     """Settings from the texts of all `ARGUMENTS`.
 
-    UsageError in one line names the first wrong one. The output folder is made, since only
-    writing to it proves that it can be written.
+    UsageError in one line names the first wrong one, or the ROS domain if another run uses it:
+    the domain is claimed. The output folder is made, last of all, since only writing to it proves
+    that it can be written.
     """
     chosen, vary = (
         tuple(word.strip() for word in given[name].split(",") if word.strip())
@@ -97,6 +99,7 @@ def read(given: Mapping[str, str]) -> Settings:
         _viewer(_one_of("viewer", given["viewer"], VIEWERS)),
         _one_of("robot", given["robot"], ROBOTS),
     )
+    claim_domain()
     if config.record:
         out = writable_folder(Path(settings.config.out))
         if (out / "run.json").exists():
