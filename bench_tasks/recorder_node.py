@@ -157,7 +157,8 @@ class RecorderNode(BenchNode):
         response.states = writer.states
         if self._error is not None:
             with contextlib.suppress(BenchError):
-                writer.close("failed", **(more | {"status": "failed", "cause": str(self._error)}))
+                more.pop("status", None)
+                writer.close("failed", **(more | {"cause": str(self._error)}))
             raise self._error
         if self._gaps:
             missing.append(f"states {', '.join(self._gaps)}")
