@@ -6,10 +6,14 @@ import contextlib
 import os
 import socket
 import threading
+import time
 
 from bench_tasks.errors import GoneNode
 
-__all__ = ["Presence", "Watch"]
+__all__ = ["ASKED_TOO_S", "Presence", "Watch"]
+
+ASKED_TOO_S = 1.0
+"""When a node ends in order, all are about to be asked to: within this time it is no loss."""
 
 
 def _name(node: str) -> str:
@@ -41,6 +45,7 @@ class Watch:
         """Watch nobody yet."""
         self._peers: dict[str, socket.socket] = {}
         self._ended: dict[str, bytes] = {}
+        self._seen: dict[str, float] = {}
         self._lock = threading.Lock()
 
     def add(self, node: str) -> None:
@@ -67,6 +72,7 @@ class Watch:
                         continue
                     except OSError:
                         self._ended[node] = b""
+                    self._seen[node] = time.monotonic()
             return dict(self._ended)
 
     def died(self) -> str:
@@ -75,8 +81,10 @@ class Watch:
         return f"node {' and '.join(names)} is gone" if names else ""
 
     def check(self, *nodes: str) -> None:
-        """GoneNode when one of these nodes has ended, however it did."""
+        """GoneNode when one of these nodes has died, or ended in order some time ago."""
         ended = self._look()
         for node in nodes:
-            if node in ended:
-                raise GoneNode(f"node /{node} is gone")
+            if node in ended and (
+                not ended[node] or time.monotonic() - self._seen[node] > ASKED_TOO_S
+            ):
+                raise GoneNode(self.died() or f"node /{node} is gone")

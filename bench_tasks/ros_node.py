@@ -30,7 +30,7 @@ from rclpy.signals import SignalHandlerOptions
 
 from bench_tasks.bag_writer import RecordingError
 from bench_tasks.errors import BenchError, Crash, GoneNode, LostNode, UsageError
-from bench_tasks.presence import Presence, Watch
+from bench_tasks.presence import ASKED_TOO_S, Presence, Watch
 
 __all__ = [
     "LATCHED", "LATEST", "PERIODIC", "TRACK", "BenchNode", "Caller", "LostNode", "Stopped",
@@ -291,7 +291,7 @@ class Caller:
         BenchError, of the kind that the other node raised; Crash when it crashed; LostNode when
         no answer came in time, GoneNode when none will; Stopped when this node has to end.
         """
-        was_ready = self.ready
+        was_ready, seen = self.ready, time.monotonic()
         limit_s = deadline_s or self._deadline_s
         done = threading.Event()
         future = self._client.call_async(request)
@@ -301,7 +301,9 @@ class Caller:
             if self._node.stopping.is_set():
                 raise Stopped
             self._node.watch.check(self._owner)
-            if was_ready and not self.ready:
+            if self.ready or not was_ready:
+                seen = time.monotonic()
+            elif time.monotonic() - seen > ASKED_TOO_S:
                 raise GoneNode(f"node /{self._owner} is gone")
             if time.monotonic() >= end:
                 self._client.remove_pending_request(future)
