@@ -23,8 +23,16 @@ ROBOTS = ("sim",)
 CLOCKS = ("lockstep", "realtime")
 VIEWERS = ("none", "foxglove", "mujoco")
 
+FIRST_TASKS = (
+    "spatial_sparse", "blocks_ranking_rgb", "handover_block", "lift_pot", "stack_blocks_two",
+    "cover_blocks",
+)
+"""One of each tier and way of working together: what a first run evaluates, within 2 minutes."""
+
 ARGUMENTS: dict[str, tuple[str, str]] = {
-    "tasks": ("all", "tasks to evaluate, separated by commas, or all (bench_tasks list)"),
+    "tasks": (
+        ",".join(FIRST_TASKS), "tasks to evaluate, separated by commas, or all (bench_tasks list)"
+    ),
     "episodes": ("1", "episodes of each task"),
     "seed": ("0", "seed of the first episode; each further one adds 1"),
     "planner": ("expert", "what turns instructions into skill calls"),
