@@ -11,6 +11,7 @@ import platform
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
@@ -116,6 +117,40 @@ def _renderer() -> Finding:
     return Finding("renderer", ok, text, f"sudo apt-get install {packages}")
 
 
+_PUBLISH = """
+import os
+os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'OFF'
+import rclpy
+from bench_interfaces.msg import WorldState
+rclpy.init()
+node = rclpy.create_node('bench_tasks_doctor')
+node.create_publisher(WorldState, 'bench_tasks_doctor', 1)
+node.destroy_node()
+rclpy.shutdown()
+print('bench_interfaces, made a publisher')
+"""
+
+
+def _registered(name: str, load: Callable[[], int], remedy: str) -> Finding:
+    try:
+        return Finding(name, True, f"{load()} can be loaded", remedy)
+    except (BenchError, ImportError) as error:
+        return Finding(name, False, str(error), remedy)
+
+
+def _tasks() -> int:
+    from bench_tasks import tasks
+
+    return len(tasks.names())
+
+
+def _policies() -> int:
+    from policies import PLANNERS, POLICIES, load
+
+    kinds = (("planner", PLANNERS), ("policy", POLICIES))
+    return len([load(kind, name, registry) for kind, registry in kinds for name in registry])
+
+
 def _ros() -> list[Finding]:
     distro = os.environ.get("ROS_DISTRO", "")
     ok, text = _try("import rclpy; print(rclpy.__file__)")
@@ -123,10 +158,9 @@ def _ros() -> list[Finding]:
     remedy = "source a ROS 2 distribution, or run `make setup`; `bench_tasks run` works without ROS"
     found = [Finding("ROS 2", ok, f"{source}: {text}" if ok else text, remedy, needed=False)]
     if ok:
-        ok, text = _try("from bench_interfaces.msg import WorldState; print('bench_interfaces')")
-        built = (ROOT / "ros_ws" / "install").is_dir()
-        remedy = ("source ros_ws/install/setup.bash" if built
-                  else "build it: `make setup`, or cd ros_ws && colcon build")  # fmt: skip
+        ok, text = _try(_PUBLISH)
+        remedy = ("run `make setup`; with a distribution, `source ros_ws/install/setup.bash` makes"
+                  " what it built known to the shell")  # fmt: skip
         found.append(Finding("ros_ws", ok, text, remedy, needed=False))
     return found
 
@@ -149,4 +183,9 @@ def _writable() -> Finding:
 
 def examine() -> list[Finding]:
     """All checks, in the order in which they matter; takes a few seconds."""
-    return [_python(), *_packages(), _robot(), _renderer(), *_ros(), _disk(), _writable()]
+    return [
+        _python(), *_packages(), _robot(),
+        _registered("tasks", _tasks, "mend the file in bench_tasks/tasks/, or move it elsewhere"),
+        _registered("policies", _policies, "mend the module, or its entry in policies/__init__.py"),
+        _renderer(), *_ros(), _disk(), _writable(),
+    ]  # fmt: skip

@@ -7,9 +7,23 @@ import socket
 
 from bench_tasks.errors import UsageError
 
-__all__ = ["claim_domain"]
+__all__ = ["CLAIMED", "claim_domain", "hold_domain"]
+
+CLAIMED = "BENCH_TASKS_CLAIMED_DOMAIN"
+"""The environment variable by which a process tells its children which domain it holds for them."""
 
 _claimed: list[socket.socket] = []
+
+
+def hold_domain(domain: int) -> socket.socket | None:
+    """Hold a domain until the socket is closed; None when somebody else holds it."""
+    holder = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        holder.bind(f"\0bench_tasks/ros_domain_{domain}")
+    except OSError:
+        holder.close()
+        return None
+    return holder
 
 
 def claim_domain() -> int:
@@ -22,14 +36,13 @@ def claim_domain() -> int:
     if not text.isdecimal() or int(text) > 232:
         raise UsageError(f"ROS_DOMAIN_ID must be a number from 0 to 232, got {text!r}")
     domain = int(text)
-    holder = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        holder.bind(f"\0bench_tasks/ros_domain_{domain}")
-    except OSError:
-        holder.close()
+    if os.environ.get(CLAIMED) == str(domain):
+        return domain
+    holder = hold_domain(domain)
+    if holder is None:
         raise UsageError(
             f"another run is using ROS domain {domain}: wait for it, or set ROS_DOMAIN_ID to "
             "another number (0 to 101 is safe everywhere)"
-        ) from None
+        )
     _claimed.append(holder)
     return domain

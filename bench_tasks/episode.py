@@ -13,7 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
-from bench_tasks.errors import BenchError, UsageError, unknown
+from bench_tasks.errors import BenchError, GoneNode, UsageError, trace_of, unknown
 from bench_tasks.monitor import Monitor
 from bench_tasks.tasks.base import Ask, MoveObjects, Show, Task, Wait
 from bench_tasks.vocabulary import (
@@ -136,10 +136,7 @@ class _Run:
 
     def begin(self) -> None:
         for role, agent in (("planner", self.planner), ("policy", self.policy)):
-            try:
-                agent.reset(self.scene, self.seed)
-            except BenchError as error:
-                raise _End(f"{role} error: {error}") from error
+            self._call(role, partial(agent.reset, self.scene, self.seed))
         self.event(
             "begin", planner=asdict(self.planner.metadata), policy=asdict(self.policy.metadata)
         )
@@ -156,22 +153,26 @@ class _Run:
             elif isinstance(step, Show):
                 self.event("show", name=step.name)
                 seen = self.observe(self.planner)
-                self._planner(partial(self.planner.observe, seen))
+                self._call("planner", partial(self.planner.observe, seen))
                 self.keyframe()
             elif isinstance(step, Ask):
                 self._ask(step)
 
-    def _planner(self, call: Callable):
-        """A planner that fails ends the episode with its reason, never the run.
+    def _call(self, role: str, call: Callable):
+        """An agent that fails or crashes ends the episode with its reason, never the run.
 
-        `call` must not reach for the world: what that raises is not the planner's fault.
+        `call` must not reach for the world: what that raises is not the agent's fault.
         """
         try:
             return call()
+        except GoneNode:
+            raise
         except BenchError as error:
-            transcript = getattr(error, "transcript", {})
-            self.event("planner_error", error=str(error), transcript=transcript)
-            raise _End(f"planner error: {error}") from error
+            reason, data = str(error), {"transcript": getattr(error, "transcript", {})}
+        except Exception as error:  # noqa: BLE001 - other people's code: anything can come
+            reason, data = f"crash: {error!r}", {"traceback": trace_of(error)}
+        self.event(f"{role}_error", error=reason, **data)
+        raise _End(f"{role} error: {reason}")
 
     def _ask(self, step: Ask) -> None:
         question = step.question
@@ -187,7 +188,7 @@ class _Run:
             except UsageError as error:
                 return Answer({}, error=str(error))
 
-        answer = self._planner(ask)
+        answer = self._call("planner", ask)
         given = {
             "raw": answer.raw, "latency_ns": answer.latency_ns, "transcript": answer.transcript,
         }  # fmt: skip
@@ -216,11 +217,7 @@ class _Run:
             if self.state.stamp_ns >= self.task.time_limit_s * 1e9:
                 raise _End(f"time limit: {self.task.time_limit_s:g} s of simulated time")
             observation = self.observe(self.policy)
-            try:
-                chunk = self.policy.infer(observation)
-            except BenchError as error:
-                self.event("policy_error", error=str(error))
-                raise _End(f"policy error: {error}") from error
+            chunk = self._call("policy", partial(self._infer, observation))
             if not chunk.needs_plan:
                 self.sink.chunk(chunk, self.state.stamp_ns)
                 self.execute(chunk)
@@ -238,6 +235,9 @@ class _Run:
             refusal = answer
             turn += 1
 
+    def _infer(self, observation: Observation) -> ActionChunk:
+        return self.policy.infer(observation).checked(observation.state.seq)
+
     def _replan(self, turn: int, feedback: dict) -> dict | None:
         """Ask for the next steps and hand them to the policy.
 
@@ -248,7 +248,6 @@ class _Run:
             self.scene.instruction, self.observe(self.planner), turn, dict(feedback)
         )
         self.event("plan_request", turn=turn, instruction=request.instruction, feedback=feedback)
-        refused = ""
 
         def ask() -> Plan:
             try:
@@ -256,15 +255,10 @@ class _Run:
             except UsageError as error:
                 return Plan((), error=str(error))
 
-        plan = self._planner(ask)
-        try:
-            self._check_plan(plan)
-            if plan.steps:
-                self.policy.accept(plan)
-        except UsageError as error:
-            refused = str(error)
-        except BenchError as error:
-            raise _End(f"policy error: {error}") from error
+        plan = self._call("planner", ask)
+        refused = self._call("planner", partial(_refusal, self._check_plan, plan))
+        if plan.steps and not refused:
+            refused = self._call("policy", partial(_refusal, self.policy.accept, plan))
         self.event(
             "plan", turn=turn, raw=plan.raw, latency_ns=plan.latency_ns, refused=refused,
             transcript=plan.transcript,
@@ -283,6 +277,15 @@ class _Run:
                 raise unknown(f"skill for {self.task.name}", call.skill, self.task.skills)
 
 
+def _refusal(take: Callable[[Plan], object], plan: Plan) -> str:
+    """Why `take` does not take the plan; "" when it does."""
+    try:
+        take(plan)
+    except UsageError as error:
+        return str(error)
+    return ""
+
+
 def run_episode(
     task: Task, seed: int, world: World, planner: Planner, policy: Policy, sink: Sink,
     options: Options | None = None, progress: Callable[[WorldState], None] | None = None,
@@ -290,7 +293,7 @@ def run_episode(
     """Run one episode and return the live verdict and the wall time (s) it took.
 
     A failure of planner or policy is a failed episode with its cause; BenchError from the world
-    (a layout that cannot be set up, a lost node) is raised, since then nothing was evaluated.
+    (a layout that cannot be set up) and GoneNode are raised, since then nothing was evaluated.
     """
     begun = time.perf_counter()
     run = _Run(task, seed, world, planner, policy, sink, options or Options(), progress)

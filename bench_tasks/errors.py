@@ -1,6 +1,8 @@
 """The root exception of the project and the few kinds that callers tell apart."""
 
-__all__ = ["BenchError", "UnscoredError", "UsageError"]
+import traceback
+
+__all__ = ["BenchError", "Crash", "GoneNode", "LostNode", "UnscoredError", "UsageError", "trace_of"]
 
 
 class BenchError(Exception):
@@ -13,6 +15,34 @@ class UsageError(BenchError):
 
 class UnscoredError(BenchError):
     """A recording from which no verdict can be derived; the text is the reason."""
+
+
+class LostNode(BenchError):
+    """A node did not answer in time."""
+
+
+class GoneNode(LostNode):
+    """A node has ended: nothing can be evaluated without it, whatever it was asked."""
+
+
+class Crash(Exception):
+    """An exception that nobody foresaw, raised in another process; shown as it was there."""
+
+    def __init__(self, shown: str, trace: str) -> None:
+        """`shown` is the repr of the exception, `trace` its traceback."""
+        super().__init__(shown)
+        self.trace = trace
+
+    def __repr__(self) -> str:
+        """As the exception showed itself where it was raised."""
+        return str(self)
+
+
+def trace_of(error: BaseException) -> str:
+    """The traceback of an exception, wherever it was raised."""
+    if isinstance(error, Crash):
+        return error.trace
+    return "".join(traceback.format_exception(type(error), error, error.__traceback__))
 
 
 def unknown(kind: str, value: object, valid: object) -> UsageError:

@@ -98,12 +98,15 @@ class Graph:
         }
         end = time.monotonic() + timeout_s
         while True:
+            self.node.watch.check(*needed)
             missing = {
                 name: [call.name for call in calls if not call.ready]
                 for name, calls in needed.items()
             }
             missing = {name: names for name, names in missing.items() if names}
             if not missing:
+                for name in needed:
+                    self.node.watch.add(name)
                 return
             if self.node.stopping.wait(0.02):
                 raise Stopped
@@ -156,6 +159,9 @@ class Graph:
         end = time.monotonic() + self.deadline_s
         while time.monotonic() < end:
             if not self.more_states():
+                if self.node.stopping.is_set():
+                    raise Stopped
+                self.node.watch.check("world")
                 time.sleep(LOOK_EVERY_S)
             elif cdr.decode_state(self._ahead[0]).seq == 0:
                 state = self.next_state(0, self.deadline_s)

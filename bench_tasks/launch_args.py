@@ -10,6 +10,7 @@ from pathlib import Path
 
 from bench_tasks import tasks
 from bench_tasks.config import RunConfig
+from bench_tasks.domain import claim_domain
 from bench_tasks.errors import UsageError, unknown
 from bench_tasks.manifest import writable_folder
 from bench_tasks.runner import check
@@ -22,8 +23,16 @@ ROBOTS = ("sim",)
 CLOCKS = ("lockstep", "realtime")
 VIEWERS = ("none", "foxglove", "mujoco")
 
+FIRST_TASKS = (
+    "spatial_sparse", "blocks_ranking_rgb", "handover_block", "lift_pot", "stack_blocks_two",
+    "cover_blocks",
+)
+"""One of each tier and way of working together: what a first run evaluates, within 2 minutes."""
+
 ARGUMENTS: dict[str, tuple[str, str]] = {
-    "tasks": ("all", "tasks to evaluate, separated by commas, or all (bench_tasks list)"),
+    "tasks": (
+        ",".join(FIRST_TASKS), "tasks to evaluate, separated by commas, or all (bench_tasks list)"
+    ),
     "episodes": ("1", "episodes of each task"),
     "seed": ("0", "seed of the first episode; each further one adds 1"),
     "planner": ("expert", "what turns instructions into skill calls"),
@@ -74,8 +83,9 @@ def _one_of(kind: str, value: str, valid: tuple[str, ...]) -> str:
 def read(given: Mapping[str, str]) -> Settings:
     """Settings from the texts of all `ARGUMENTS`.
 
-    UsageError in one line names the first wrong one. The output folder is made, since only
-    writing to it proves that it can be written.
+    UsageError in one line names the first wrong one, or the ROS domain if another run uses it:
+    the domain is claimed. The output folder is made, last of all, since only writing to it proves
+    that it can be written.
     """
     chosen, vary = (
         tuple(word.strip() for word in given[name].split(",") if word.strip())
@@ -97,6 +107,7 @@ def read(given: Mapping[str, str]) -> Settings:
         _viewer(_one_of("viewer", given["viewer"], VIEWERS)),
         _one_of("robot", given["robot"], ROBOTS),
     )
+    claim_domain()
     if config.record:
         out = writable_folder(Path(settings.config.out))
         if (out / "run.json").exists():

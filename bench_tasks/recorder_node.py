@@ -7,6 +7,7 @@ come when it gives up is named, and the recording is marked as failed.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import struct
 from operator import itemgetter
@@ -155,6 +156,9 @@ class RecorderNode(BenchNode):
             raise UsageError("nothing is being recorded")
         response.states = writer.states
         if self._error is not None:
+            with contextlib.suppress(BenchError):
+                more.pop("status", None)
+                writer.close("failed", **(more | {"cause": str(self._error)}))
             raise self._error
         if self._gaps:
             missing.append(f"states {', '.join(self._gaps)}")

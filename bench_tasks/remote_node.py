@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import asdict
 from typing import Any
 
@@ -24,7 +25,7 @@ from bench_interfaces.srv import Plan as PlanSrv
 from sensor_msgs.msg import CompressedImage
 
 from bench_tasks import cdr
-from bench_tasks.errors import BenchError, UsageError
+from bench_tasks.errors import BenchError
 from bench_tasks.graph_node import Graph
 from bench_tasks.images import decode_frame, encode_frame, image_topic
 from bench_tasks.ros_node import LostNode, from_message, to_message
@@ -39,12 +40,14 @@ from bench_tasks.vocabulary import (
     PlanRequest,
     Question,
     Scene,
-    SkillCall,
     Verdict,
     WorldState,
 )
 
 __all__ = ["RemotePlanner", "RemotePolicy", "RemoteWorld", "TopicSink"]
+
+LOOK_S, REFUSED_S = 0.1, 0.3
+"""How long a state is waited for between looks at what else was heard, and after a refusal."""
 
 
 class RemoteWorld:
@@ -87,17 +90,27 @@ class RemoteWorld:
         last = chunk.seq + len(chunk.values)
         states: list[WorldState] = []
         while self._seq < last or (graph.realtime and graph.more_states()):
-            state = graph.next_state(self._seq + 1, graph.deadline_s)
-            if state is None:
-                self._relay_events()
-                why = f": {graph.refusal}" if graph.refusal else ""
-                raise LostNode(
-                    f"state {self._seq + 1} did not come within {graph.deadline_s:g} s{why}"
-                )
+            state = self._next_state()
             self._count(state)
             states.append(state)
         self._relay_events()
         return states
+
+    def _next_state(self) -> WorldState:
+        """The next state. BenchError when the world refused the chunk; LostNode when it is late."""
+        graph, seq = self._graph, self._seq + 1
+        end = time.monotonic() + graph.deadline_s
+        while time.monotonic() < end:
+            # A refusal travels apart from the states that came before it.
+            refused = bool(graph.refusal) and not graph.realtime
+            state = graph.next_state(seq, REFUSED_S if refused else LOOK_S)
+            if state is not None:
+                return state
+            if refused:
+                raise BenchError(f"the world refused an action chunk: {graph.refusal}")
+            self._relay_events()
+            graph.node.watch.check("world")
+        raise LostNode(f"state {seq} did not come within {graph.deadline_s:g} s")
 
     def _relay_events(self) -> None:
         """Put what the world reported of itself on record, with the conductor's own events."""
@@ -160,18 +173,7 @@ class RemotePlanner:
                 feedback=json.dumps(request.feedback),
             )
         )  # fmt: skip
-        try:
-            raw = json.loads(response.plan)
-            steps = tuple(
-                tuple(SkillCall(c["skill"], c["arm"], c["args"]) for c in step)
-                for step in raw["steps"]
-            )
-            return Plan(
-                steps, raw["raw"], raw["latency_ns"], raw.get("transcript", {}),
-                raw.get("error", ""),
-            )  # fmt: skip
-        except (KeyError, TypeError, ValueError) as error:
-            raise UsageError(f"malformed plan: {error!r}") from None
+        return Plan.from_json(response.plan, check=False)
 
     def ask(self, question: Question, observation: Observation) -> Answer:
         """Ask a question."""
@@ -209,9 +211,9 @@ class RemotePolicy:
         detail: dict[str, Any] = json.loads(response.detail or "{}")
         if response.needs_plan:
             return ActionChunk(seq, np.zeros((0, 16)), True, detail)
-        if response.actions == 0:
-            raise BenchError("the policy answered with no action and no wish for a plan")
-        self.under_way = ActionChunk(int(detail["seq"]), np.zeros((response.actions, 16)))
+        # In realtime a later state may have been answered: here the chunk begins at this one.
+        count = int(detail["seq"]) - seq + response.actions
+        self.under_way = ActionChunk(seq, np.zeros((count, 16)))
         self._graph.sent["/policy/action_chunk"] += 1
         return self.under_way
 

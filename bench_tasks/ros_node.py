@@ -28,7 +28,9 @@ from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPo
 from rclpy.serialization import deserialize_message, serialize_message
 from rclpy.signals import SignalHandlerOptions
 
-from bench_tasks.errors import BenchError, UsageError
+from bench_tasks.bag_writer import RecordingError
+from bench_tasks.errors import BenchError, Crash, GoneNode, LostNode, UsageError
+from bench_tasks.presence import ASKED_TOO_S, Presence, Watch
 
 __all__ = [
     "LATCHED", "LATEST", "PERIODIC", "TRACK", "BenchNode", "Caller", "LostNode", "Stopped",
@@ -79,6 +81,7 @@ class BenchNode(Node):
         self.stopping = threading.Event()
         self.status = 0
         self._wake: int | None = None
+        self.presence, self.watch = Presence(name), Watch()
 
     def stop(self, status: int = 0) -> None:
         """End the process with this exit status. May be called from any thread."""
@@ -129,6 +132,8 @@ def main(make: Callable[[], BenchNode], args: list[str] | None = None) -> None:
     executor.shutdown(timeout_sec=0.0)
     thread.join(timeout=1.0)
     node.close()
+    if node.status in (0, 130):
+        node.presence.farewell()
     _leave(node.status)
 
 
@@ -236,19 +241,34 @@ def wait_for_listeners(publishers: Iterable[tuple[Any, int]], timeout_s: float) 
 def answer(response: Any, work: Callable[[], None]) -> Any:
     """Do a service's work and say in its response whether that went well.
 
-    An error travels as "<kind>: <text>", so that `Caller` can raise the same kind.
+    An error travels as JSON, so that `Caller` can raise the same kind with all it carries.
     """
+    fault: dict[str, Any]
     try:
         work()
         response.ok = True
-    except UsageError as error:
-        response.ok, response.error = False, f"UsageError: {error}"
+        return response
     except BenchError as error:
-        response.ok, response.error = False, f"BenchError: {error}"
+        kind = next(c.__name__ for c in type(error).__mro__ if c.__name__ in _KINDS)
+        fault = {"kind": kind, "text": str(error), "transcript": getattr(error, "transcript", {})}
     except Exception as error:  # noqa: BLE001 - a crash costs this call, never the node
-        response.ok = False
-        response.error = f"Crash: {error!r} " + json.dumps(traceback.format_exc())
+        fault = {"kind": "Crash", "text": repr(error), "traceback": traceback.format_exc()}
+    response.ok, response.error = False, json.dumps(fault, default=str)
     return response
+
+
+_KINDS = {kind.__name__: kind for kind in (RecordingError, UsageError, BenchError)}
+"""Kinds of error that keep their kind between nodes."""
+
+
+def _raised(text: str) -> Exception:
+    """The error that another node's `answer` has put down."""
+    fault = json.loads(text)
+    if fault["kind"] == "Crash":
+        return Crash(fault["text"], fault["traceback"])
+    error = _KINDS[fault["kind"]](fault["text"])
+    error.transcript = fault["transcript"]
+    return error
 
 
 class Caller:
@@ -258,6 +278,7 @@ class Caller:
         """Prepare to call `name`."""
         self.name, self._node, self._deadline_s = name, node, deadline_s
         self._client = node.create_client(kind, name)
+        self._owner = name.split("/")[1]
 
     @property
     def ready(self) -> bool:
@@ -267,9 +288,10 @@ class Caller:
     def call(self, request: Any, deadline_s: float | None = None) -> Any:
         """Return the response.
 
-        BenchError or UsageError as the other node raised it; RuntimeError when it crashed;
-        BenchError when no answer came in time; Stopped when this node has to end.
+        BenchError, of the kind that the other node raised; Crash when it crashed; LostNode when
+        no answer came in time, GoneNode when none will; Stopped when this node has to end.
         """
+        was_ready, seen = self.ready, time.monotonic()
         limit_s = deadline_s or self._deadline_s
         done = threading.Event()
         future = self._client.call_async(request)
@@ -278,17 +300,15 @@ class Caller:
         while not done.wait(min(0.2, max(0.0, end - time.monotonic()))):
             if self._node.stopping.is_set():
                 raise Stopped
+            self._node.watch.check(self._owner)
+            if self.ready or not was_ready:
+                seen = time.monotonic()
+            elif time.monotonic() - seen > ASKED_TOO_S:
+                raise GoneNode(f"node /{self._owner} is gone")
             if time.monotonic() >= end:
                 self._client.remove_pending_request(future)
-                gone = "" if self.ready else "; no node offers it any more"
-                raise LostNode(f"{self.name} did not answer within {limit_s:g} s{gone}")
+                raise LostNode(f"{self.name} did not answer within {limit_s:g} s")
         response = future.result()
         if not getattr(response, "ok", True):
-            kind, _, text = response.error.partition(": ")
-            error = {"UsageError": UsageError, "BenchError": BenchError}.get(kind, RuntimeError)
-            raise error(text)
+            raise _raised(response.error)
         return response
-
-
-class LostNode(BenchError):
-    """A node did not answer in time."""

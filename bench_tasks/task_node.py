@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,11 +20,12 @@ from bench_interfaces.srv import Record
 from bench_tasks import scoring, tasks
 from bench_tasks.config import RunConfig
 from bench_tasks.episode import Options, run_episode
-from bench_tasks.errors import BenchError, UsageError
+from bench_tasks.errors import BenchError, UsageError, trace_of
 from bench_tasks.graph_node import Graph
 from bench_tasks.manifest import RunManifest, episode_manifest
 from bench_tasks.outcome import episode_line, results_table
 from bench_tasks.progress import Progress
+from bench_tasks.recording import RecordingError
 from bench_tasks.remote_node import RemotePlanner, RemotePolicy, RemoteWorld, TopicSink
 from bench_tasks.ros_node import BenchNode, Caller, LostNode, Stopped, parameter
 from bench_tasks.ros_node import main as run_node
@@ -76,6 +78,7 @@ class TaskNode(BenchNode):
             self, deadline_s, planner_deadline_s, self.config.record, self.clock == "realtime"
         )
         self.record = Caller(self, Record, "/recorder/record", deadline_s)
+        self.died = ""
         self._thread = threading.Thread(target=self._work, daemon=True)
 
     def start(self) -> None:
@@ -83,8 +86,12 @@ class TaskNode(BenchNode):
         self._thread.start()
 
     def interrupt(self) -> None:
-        """A signal came: end with status 130 unless the run was over."""
-        self.status = self.status or 130
+        """A signal came: end with status 130 unless the run was over.
+
+        A launch that ends because a node died sends one, too: then that is the cause.
+        """
+        self.died = self.watch.died()
+        self.status = self.status or (1 if self.died else 130)
 
     def close(self) -> None:
         """Let the run write down what it has."""
@@ -114,7 +121,7 @@ class _Run:
         self.node, self.config, self.graph = node, node.config, node.graph
         self.out = Path(self.config.out).absolute()
         self.done: list[EpisodeScore] = []
-        self.recording: Path | None = None
+        self.recording: tuple[Task, int] | None = None
         self.jobs = [
             (tasks.get(name), seed) for name in self.config.tasks for seed in self.config.seeds
         ]
@@ -124,7 +131,7 @@ class _Run:
         """Run every episode, write down the results and return the exit status."""
         manifest = self._manifest() if self.config.record else None
         begun = time.perf_counter()
-        status, lost = "interrupted", ""
+        status, cause, code = "interrupted", "", 0
         try:
             recorder = {"recorder": self.node.record} if self.config.record else {}
             self.graph.wait_for_nodes(recorder, self.node.startup_s)
@@ -134,25 +141,45 @@ class _Run:
                 self.graph.wait_for_nodes(recorder, 2.0)
             status = "complete"
         except LostNode as error:
-            status, lost = "failed", str(error)
+            status, cause, code = "failed", str(error), 1
+        except RecordingError as error:
+            status, cause, code = "failed", str(error), 2
         except Stopped:
             self._interrupted()
-            raise
+            if not self.node.died:
+                raise
+            status, cause, code = "failed", self.node.died, 1
         finally:
             self.progress.close()
-            if manifest is not None:
-                if self.done:
-                    scoring.save_scores(self.out, self.done)
-                manifest.finish(
-                    status, wall_s=time.perf_counter() - begun, evaluated=len(self.done),
-                    agreeing=sum(score.agrees is True for score in self.done),
-                    **({"cause": lost} if lost else {}),
-                )  # fmt: skip
-            self._report()
-        if lost:
-            sys.stderr.write(f"a node was lost: {lost}\n")
-            return 1
+            wrong = self._write_down(manifest, status, cause, time.perf_counter() - begun)
+        if cause or wrong:
+            sys.stderr.write(f"{cause or wrong}\n")
+            return code or 2
         return 0 if all(s.scored and s.agrees is not False for s in self.done) else 1
+
+    def _write_down(
+        self, manifest: RunManifest | None, status: str, cause: str, wall_s: float
+    ) -> str:
+        """Keep and print the results, each as far as it can be done; what could not, in words."""
+        wrong: list[str] = []
+
+        def finish() -> None:
+            assert manifest is not None
+            manifest.finish(
+                status, wall_s=wall_s, evaluated=len(self.done),
+                agreeing=sum(score.agrees is True for score in self.done),
+                **({"cause": cause} if cause else {}),
+            )  # fmt: skip
+
+        steps: list[Callable[[], object]] = [] if manifest is None else [finish]
+        if manifest is not None and self.done:
+            steps.insert(0, lambda: scoring.save_scores(self.out, self.done))
+        for step in (*steps, self._report):
+            try:
+                step()
+            except (BenchError, OSError) as error:
+                wrong.append(str(error))
+        return wrong[0] if wrong else ""
 
     def _manifest(self) -> RunManifest:
         node = self.node
@@ -186,12 +213,14 @@ class _Run:
 
     # -- one episode -----------------------------------------------------------------------------
 
+    def _path(self, task: Task, seed: int) -> Path:
+        return self.out / task.name / f"{seed:06d}"
+
     def _episode(self, task: Task, seed: int) -> EpisodeScore:
         """Run, record and score one episode. What prevents its evaluation becomes its cause."""
         config = self.config
-        path = self.out / task.name / f"{seed:06d}"
         if config.record:
-            self._start_recording(task, seed, path)
+            self._start_recording(task, seed, self._path(task, seed))
         sink = TopicSink(self.graph)
         sink.policy = self.policy
         world = RemoteWorld(self.graph, sink)
@@ -205,14 +234,15 @@ class _Run:
                 task, seed, world, self.planner, self.policy, sink, options,
                 lambda state: self._note(task, seed, state.stamp_ns / 1e9),
             )  # fmt: skip
+        except LostNode as error:
+            more, lost = {"cause": f"lost node: {error}"}, error
         except BenchError as error:
             more = {"cause": f"{'world error' if sink.begun else 'setup'}: {error}"}
-            lost = error if isinstance(error, LostNode) else None
         except Exception as error:  # noqa: BLE001 - a crash costs this episode, never the run
-            more = {"cause": f"crash: {error!r}", "traceback": traceback.format_exc()}
+            more = {"cause": f"crash: {error!r}", "traceback": trace_of(error)}
         more["wall_s"] = time.perf_counter() - clock
         if config.record:
-            score = self._finish_recording(path, sink, verdict, more)
+            score = self._finish_recording(task, seed, sink, verdict, more)
         else:
             score = self._live(task, seed, sink, verdict, more)
         if lost is not None:
@@ -227,18 +257,24 @@ class _Run:
         self.progress.note(text, min(1.0, sim_s / task.time_limit_s))
 
     def _start_recording(self, task: Task, seed: int, path: Path) -> None:
-        self.recording = path
+        self.recording = task, seed
         manifest = episode_manifest(
             task.name, task.version, seed, self.config.planner, self.config.policy,
             latency=self.config.latency, vary=self.config.vary,
             clock=self.node.clock, robot=self.node.robot,
         )  # fmt: skip
-        self.node.record.call(
-            Record.Request(start=True, path=str(path), manifest=json.dumps(manifest))
-        )
+        try:
+            self.node.record.call(
+                Record.Request(start=True, path=str(path), manifest=json.dumps(manifest))
+            )
+        except LostNode:
+            raise
+        except BenchError as error:
+            raise RecordingError(str(error)) from None
 
     def _finish_recording(
-        self, path: Path, sink: TopicSink, verdict: Verdict | None, more: dict[str, Any]
+        self, task: Task, seed: int, sink: TopicSink, verdict: Verdict | None,
+        more: dict[str, Any],
     ) -> EpisodeScore:
         """Close the bag once everything has arrived, and score it."""
         status = "complete" if verdict else "failed"
@@ -252,24 +288,34 @@ class _Run:
             while self.node.record.call(request).waiting:
                 request.force = time.monotonic() > end
                 time.sleep(0.01)
-        except LostNode:
+        except (LostNode, RecordingError):
             # The bag is scored as it is: as an incomplete recording.
-            self._count(scoring.score_bag(path))
+            self._count(self._score(task, seed))
             raise
         except BenchError as error:
             self.node.get_logger().error(str(error))
-        return scoring.score_bag(path)
+        return self._score(task, seed)
+
+    def _score(self, task: Task, seed: int) -> EpisodeScore:
+        """What the bag says of an episode; whose it is, is known even if the bag is gone."""
+        score = scoring.score_bag(self._path(task, seed))
+        if score.task == task.name and score.seed is not None:
+            return score
+        return replace(
+            score, task=task.name, seed=seed, tier=task.tier, mode=task.mode, kind=task.kind,
+            planner=self.config.planner, policy=self.config.policy, task_version=task.version,
+        )  # fmt: skip
 
     def _interrupted(self) -> None:
         """The recorder, told to stop as well, closes its bag: score what there is of it."""
-        path = self.recording
-        if path is None:
+        if self.recording is None:
             return
+        path = self._path(*self.recording)
         end = time.monotonic() + 0.5
         while time.monotonic() < end and not (path / "metadata.yaml").exists():
             time.sleep(0.02)
         if path.exists():
-            self._count(scoring.score_bag(path))
+            self._count(self._score(*self.recording))
 
     def _live(
         self, task: Task, seed: int, sink: TopicSink, verdict: Verdict | None, more: dict[str, Any]

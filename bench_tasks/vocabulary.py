@@ -10,12 +10,12 @@ which the fingers close.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
 
-from bench_tasks.errors import UsageError, unknown
+from bench_tasks.errors import BenchError, UsageError, unknown
 
 __all__ = [
     "ARMS",
@@ -194,6 +194,22 @@ class ActionChunk:
     needs_plan: bool = False
     detail: dict[str, Any] = field(default_factory=dict)
 
+    def checked(self, seq: int) -> ActionChunk:
+        """Return the chunk, its values float64; BenchError unless it can answer state `seq`."""
+        if self.needs_plan:
+            return self
+        if self.seq != seq:
+            raise BenchError(f"an action chunk answers state {self.seq}, now is {seq}")
+        try:
+            values = np.asarray(self.values, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise BenchError("an action chunk holds what is not a number") from None
+        if values.ndim != 2 or values.shape[1] != ACTION_SIZE or len(values) == 0:
+            raise BenchError(f"an action chunk must be (k, {ACTION_SIZE}), got {values.shape}")
+        if not np.isfinite(values).all():
+            raise BenchError("an action chunk holds a number that is not finite")
+        return self if values is self.values else replace(self, values=values)
+
 
 SKILLS = {
     "grasp": {"object": str},
@@ -298,8 +314,8 @@ class Plan:
         return json.dumps(asdict(self), sort_keys=True)
 
     @classmethod
-    def from_json(cls, text: str) -> Plan:
-        """Inverse of `to_json`; UsageError on a malformed plan."""
+    def from_json(cls, text: str, check: bool = True) -> Plan:
+        """Inverse of `to_json`; UsageError on a malformed plan, or a wrong one unless not asked."""
         try:
             raw = json.loads(text)
             steps = tuple(
@@ -310,7 +326,7 @@ class Plan:
                 steps, raw.get("raw", ""), int(raw.get("latency_ns", 0)),
                 dict(raw.get("transcript", {})), str(raw.get("error", "")),
             )
-            return plan if plan.error else plan.checked()
+            return plan.checked() if check and not plan.error else plan
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise UsageError(f"malformed plan: {error!r}") from None
 

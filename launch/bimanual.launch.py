@@ -10,7 +10,6 @@ from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 
 from bench_tasks import launch_args
-from bench_tasks.domain import claim_domain
 from bench_tasks.errors import BenchError
 
 ENVIRONMENT = {
@@ -30,7 +29,6 @@ def nodes(context):
     given = {name: LaunchConfiguration(name).perform(context) for name in launch_args.ARGUMENTS}
     try:
         settings = launch_args.read(given)
-        claim_domain()
     except BenchError as error:
         sys.stderr.write(f"bimanual.launch.py: {' '.join(str(error).split())}\n")
         raise SystemExit(2) from None

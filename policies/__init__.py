@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from bench_tasks.errors import UsageError, unknown
+from bench_tasks.errors import BenchError, UsageError, unknown
 from bench_tasks.vocabulary import Planner, Policy
 from policies.planners.options import build, read_spec
 
@@ -37,11 +37,20 @@ POLICIES: dict[str, str] = {
 
 
 def load(kind: str, name: str, registry: dict[str, str]) -> Any:
-    """The class registered under a name; UsageError lists the valid names."""
+    """The class registered under a name.
+
+    UsageError lists the valid names, or tells why the class could not be loaded.
+    """
     if name not in registry:
         raise unknown(kind, name, registry)
     module, _, attribute = registry[name].partition(":")
-    return getattr(importlib.import_module(module), attribute)
+    try:
+        return getattr(importlib.import_module(module), attribute)
+    except BenchError as error:
+        reason = str(error)
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+    raise UsageError(f"{kind} {name} cannot be loaded from {registry[name]!r}: {reason}")
 
 
 def make_planner(spec: str) -> Planner:

@@ -61,7 +61,7 @@ class PlannerNode(BenchNode):
             except (KeyError, TypeError, AttributeError) as error:
                 raise UsageError(f"malformed question: {error!r}") from None
             reply = self._planner.ask(question, _observation(request))
-            response.answer = json.dumps(asdict(reply))
+            response.answer = reply.to_json()
 
         return answer(response, work)
 

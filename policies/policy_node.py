@@ -129,7 +129,8 @@ class PolicyNode(BenchNode):
         state = self._state
         assert state is not None
         frames = tuple(self._frames[name] for name in self._policy.metadata.cameras)
-        chunk = self._policy.infer(Observation(state, frames))
+        # A chunk that the conductor would refuse must not get to the world.
+        chunk = self._policy.infer(Observation(state, frames)).checked(state.seq)
         response.needs_plan = chunk.needs_plan
         response.actions = len(chunk.values)
         # In realtime the state that was answered may be a later one than was asked for.

@@ -170,7 +170,8 @@ class WorldNode(BenchNode):
             return
         try:
             chunk = cdr.decode_chunk(data)
-        except ValueError as error:
+            chunk.checked(chunk.seq)  # all of it, before any of it is executed
+        except (ValueError, BenchError) as error:
             self._refuse("bad_chunk", str(error))
             return
         if self.realtime:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import socket
 from collections.abc import Iterator
 
 import pytest
 
+from bench_tasks.domain import CLAIMED, hold_domain
+
 DOMAINS = range(1, 101)
 """Beyond about 100 DDS would use ports that the kernel hands out to others."""
-FIRST_LOCK_PORT = 21_000
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -27,17 +27,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def ros_domain(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     """A free ROS domain, set in the environment together with discovery on this host only.
 
-    A bound socket holds it for the length of the test, so that test runs at the same time never
-    hear each other.
+    It is held for the length of the test as a launch holds its own, so that test runs and launches
+    at the same time never hear each other; what the test itself launches is told so.
     """
     start = os.getpid() % len(DOMAINS)
     for shift in range(len(DOMAINS)):
         domain = DOMAINS[(start + shift) % len(DOMAINS)]
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as lock:
-            try:
-                lock.bind(("127.0.0.1", FIRST_LOCK_PORT + domain))
-            except OSError:
-                continue
+        lock = hold_domain(domain)
+        if lock is None:
+            continue
+        with lock:
+            monkeypatch.setenv(CLAIMED, str(domain))
             monkeypatch.setenv("ROS_DOMAIN_ID", str(domain))
             monkeypatch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
             yield domain

@@ -6,37 +6,48 @@ Standard library only, since it runs before anything is installed.
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from progress import Failed, Steps, digest, say  # noqa: E402
+from interpreter import base_python, runs_from  # noqa: E402
+from progress import Failed, Steps, digest, explain, remove, say  # noqa: E402
 from ros import Ros, choose  # noqa: E402
 from system import check_tools, rendering  # noqa: E402
-from workspace import build_interfaces, build_package, install_small_ros2  # noqa: E402
+from workspace import (  # noqa: E402
+    build_interfaces,
+    build_package,
+    install_small_ros2,
+    link_libraries,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 VENV = ROOT / ".venv"
+SITE = VENV / f"lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages"
 
 
-def environment(steps: Steps, ros: Ros) -> str:
-    """Make the virtual environment; return the key that all else depends on."""
-    key = digest([], sys.version, sys.executable, str(ROOT), ros.distro)
-    if not (VENV / "bin/python").exists():
-        (steps.folder / "environment").unlink(missing_ok=True)
+def environment(steps: Steps, ros: Ros, python: str) -> str:
+    """Make the virtual environment with `python`; return the key that all else depends on.
+
+    The key is the same from whichever environment of one Python the set-up is run.
+    """
+    key = digest([], sys.version, sys.base_prefix, str(ROOT), ros.distro)
 
     def action() -> None:
-        shutil.rmtree(VENV, ignore_errors=True)
+        steps.forget()
+        remove(VENV)
         steps.run(
-            "environment", [sys.executable, "-m", "venv", *ros.venv_options, str(VENV)],
+            "environment", [python, "-m", "venv", *ros.venv_options, str(VENV)],
             "Run: sudo apt-get install -y python3-venv python3-dev",
         )
 
     version = ".".join(map(str, sys.version_info[:3]))
     where = f"ROS 2 {ros.distro}" if ros.real else "ROS 2 from wheels"
-    steps.step("environment", key, f"virtual environment: Python {version}, {where}", action)
+    steps.step(
+        "environment", key, f"virtual environment: Python {version}, {where}", action,
+        [VENV / "bin/python", VENV / "pyvenv.cfg", SITE],
+    )
     return key
 
 
@@ -59,11 +70,13 @@ def requirements(steps: Steps, ros: Ros, key: str) -> str:
         if not ros.real:
             steps.run("prepare", [python, str(prepare)], "Then run make again.")
 
-    steps.step("packages", new, "Python packages (about 1 min)", action)
+    # A distribution may have some of them already, outside the environment.
+    makes = [] if ros.real else [SITE / name for name in ("numpy", "mujoco", "rclpy")]
+    steps.step("packages", new, "Python packages (1 to 4 min)", action, makes)
     return digest([file for file in files if file.stem in ("ros", "build")] + [prepare], key)
 
 
-def policies_extra(steps: Steps, key: str) -> None:
+def policies_extra(steps: Steps, ros: Ros, key: str) -> None:
     """Install what learned policies need."""
     file, weights = (ROOT / f"requirements/{name}.txt" for name in ("policies", "weights"))
 
@@ -74,7 +87,9 @@ def policies_extra(steps: Steps, key: str) -> None:
         steps.run("policies", [*pip, "-r", str(file), "-c", base], advice)
         steps.run("weights", [*pip, "--no-deps", "-r", str(weights)], advice)
 
-    steps.step("policies", digest([file, weights], key), "packages for learned policies", action)
+    what = "packages for learned policies (1 to 4 min)"
+    steps.step("policies", digest([file, weights], key), what, action,
+               [] if ros.real else [SITE / "transformers"])
 
 
 def main(arguments: list[str]) -> int:
@@ -82,23 +97,32 @@ def main(arguments: list[str]) -> int:
     if arguments not in (["run"], ["test"]):
         sys.stderr.write("usage: python ros_ws/provision run|test\n")
         return 2
-    steps = Steps(ROOT / ".stamps")
     try:
-        ros, warning = choose(os.environ, sys.executable)
+        python = base_python(VENV)
+        if runs_from(VENV):
+            # It may have to be made anew, which nothing that runs from it could survive.
+            sys.stdout.flush()
+            os.execv(python, [python, str(Path(__file__).parent), *arguments])
+        steps = Steps(ROOT / ".stamps")
+        ros, warning = choose(os.environ, python)
         if warning:
             say(warning)
         check_tools()
-        key = environment(steps, ros)
+        key = environment(steps, ros, python)
         steps.step("rendering", key, "Debian packages for rendering", lambda: rendering(steps))
         key = requirements(steps, ros, key)
         build_interfaces(ROOT, ros, steps, key)
         if not ros.real:
+            link_libraries(ROOT)
             install_small_ros2(ROOT)
         build_package(ROOT, ros, steps, key)
         if arguments == ["test"]:
-            policies_extra(steps, key)
+            policies_extra(steps, ros, key)
     except Failed as failure:
         sys.stderr.write(f"set-up failed: {failure}\n")
+        return 1
+    except OSError as error:
+        sys.stderr.write(f"set-up failed: {explain(error, ROOT)}\n")
         return 1
     except KeyboardInterrupt:
         sys.stderr.write("set-up interrupted; run make again to go on\n")

@@ -6,10 +6,10 @@ import os
 import shutil
 from pathlib import Path
 
-from progress import Failed, Steps, digest
+from progress import Failed, Steps, digest, remove
 from ros import Ros
 
-__all__ = ["build_interfaces", "build_package", "install_small_ros2"]
+__all__ = ["build_interfaces", "build_package", "install_small_ros2", "link_libraries"]
 
 INTERFACES = ("*.msg", "*.srv", "*.action", "*.in", "CMakeLists.txt", "package.xml")
 
@@ -30,7 +30,8 @@ def colcon(root: Path, ros: Ros) -> tuple[list[str], dict[str, str]]:
     env = {**os.environ, "PATH": f"{venv / 'bin'}:{os.environ.get('PATH', '')}"}
     if not ros.real:
         env["AMENT_PREFIX_PATH"] = env["CMAKE_PREFIX_PATH"] = str(venv)
-        env.pop("PYTHONPATH", None)
+        for name in ("PYTHONPATH", "COLCON_PREFIX_PATH"):
+            env.pop(name, None)
     return [str(venv / "bin/python"), program, "build", "--symlink-install"], env
 
 
@@ -42,7 +43,7 @@ def build_interfaces(root: Path, ros: Ros, steps: Steps, key: str) -> None:
 
     def action() -> None:
         for name in ("build", "install", "log"):
-            shutil.rmtree(base / name, ignore_errors=True)
+            remove(base / name)
         (steps.folder / "package").unlink(missing_ok=True)
         command, env = colcon(root, ros)
         arguments = ["--cmake-args", "-DBUILD_TESTING=OFF"]
@@ -54,16 +55,18 @@ def build_interfaces(root: Path, ros: Ros, steps: Steps, key: str) -> None:
             "interfaces", [*command, "--base-paths", *map(str, packages), *arguments],
             "Fix what the log names, then run make again.", env, base,
         )
-        if not ros.real:
-            link_libraries(root)
 
-    steps.step("interfaces", digest(files, key), "ROS interfaces (about 1 min)", action)
+    steps.step(
+        "interfaces", digest(files, key), "ROS interfaces (1 to 4 min)", action,
+        [base / "install/setup.bash", *(base / "install" / path.name for path in packages)],
+    )
 
 
 def link_libraries(root: Path) -> None:
     """Put the built libraries where the ROS wheels' start-up already makes the linker look.
 
     The wheels' type support loads them by name, and only LD_LIBRARY_PATH decides where from.
+    Links that are there are left alone.
     """
     lib = root / ".venv/lib"
     for old in lib.glob("lib*.so"):
@@ -71,8 +74,9 @@ def link_libraries(root: Path) -> None:
             old.unlink()
     for built in (root / "ros_ws/install").glob("*/lib/lib*.so"):
         link = lib / built.name
-        link.unlink(missing_ok=True)
-        link.symlink_to(built)
+        if not (link.is_symlink() and link.readlink() == built):
+            link.unlink(missing_ok=True)
+            link.symlink_to(built)
 
 
 def build_package(root: Path, ros: Ros, steps: Steps, key: str) -> None:
@@ -83,8 +87,8 @@ def build_package(root: Path, ros: Ros, steps: Steps, key: str) -> None:
 
     def action() -> None:
         command, env = colcon(root, ros)
-        shutil.rmtree(root / "ros_ws/build/bench_tasks", ignore_errors=True)
-        shutil.rmtree(root / "ros_ws/install/bench_tasks", ignore_errors=True)
+        remove(root / "ros_ws/build/bench_tasks")
+        remove(root / "ros_ws/install/bench_tasks")
         prefix = root / "ros_ws/install"
         env["AMENT_PREFIX_PATH"] = ":".join(
             [*map(str, sorted(path for path in prefix.iterdir() if path.is_dir())),
@@ -98,7 +102,10 @@ def build_package(root: Path, ros: Ros, steps: Steps, key: str) -> None:
                "--no-build-isolation", "--editable", str(root)]
         steps.run("editable", pip, "Fix what the log names, then run make again.")
 
-    steps.step("package", digest(files, key, *listed, *tops), "installing bench_tasks", action)
+    steps.step(
+        "package", digest(files, key, *listed, *tops), "installing bench_tasks", action,
+        [root / "ros_ws/install/bench_tasks", root / ".venv/bin/bench_tasks"],
+    )
 
 
 def install_small_ros2(root: Path) -> None:
@@ -117,7 +124,8 @@ def install_small_ros2(root: Path) -> None:
     script = venv / "bin/ros2"
     write(script, f"#!{venv / 'bin/python'}\nimport sys\nfrom small_ros2.cli import main\n"
                   "sys.exit(main())\n")
-    script.chmod(0o755)
+    if not os.access(script, os.X_OK):
+        script.chmod(0o755)
 
 
 def write(path: Path, text: str) -> None:

@@ -3,6 +3,10 @@
 import json
 import os
 
+import pytest
+
+import bench_tasks.tasks as tasks
+import policies
 from bench_tasks import doctor
 from bench_tasks.cli import main
 
@@ -11,7 +15,8 @@ def test_it_is_well_here_and_every_illness_would_name_a_remedy(capsys):
     assert main(["doctor", "--json"]) == 0
     checks = json.loads(capsys.readouterr().out)["checks"]
     names = [check["name"] for check in checks]
-    assert {"python", "mujoco", "robot model", "renderer", "ROS 2", "disk"} <= set(names)
+    assert {"python", "mujoco", "robot model", "tasks", "policies", "renderer", "ROS 2",
+            "disk"} <= set(names)
     assert all(check["remedy"] and check["found"] for check in checks)
     renderer = next(check for check in checks if check["name"] == "renderer")
     assert renderer["ok"] and "drew a picture" in renderer["found"]
@@ -48,3 +53,57 @@ def test_ros_that_is_broken_is_only_a_part(monkeypatch, tmp_path):
 def test_trying_takes_no_longer_than_its_limit(monkeypatch):
     monkeypatch.setattr(doctor, "TIMEOUT_S", 0.2)
     assert doctor._try("import time; time.sleep(60)") == (False, "no answer within 0.2 s")
+
+
+BROKEN = {
+    "wrong_import": ("import no_such_module", "ModuleNotFoundError: No module named"),
+    "wrong_syntax": ("def", "SyntaxError"),
+    "abstract": (
+        "from bench_tasks.tasks.base import Task\nclass Half(Task):\n    pass\nTASK = Half()",
+        "TypeError: Can't instantiate abstract class Half",
+    ),
+    "no_instance": ("from bench_tasks.tasks.base import Task as TASK", "instance of Task"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_task_is_one_line_for_every_command(monkeypatch, tmp_path, capsys, name):
+    text, reason = BROKEN[name]
+    (tmp_path / f"{name}.py").write_text(text)
+    monkeypatch.setattr(tasks, "__path__", [*tasks.__path__, str(tmp_path)])
+    tasks._registry.cache_clear()
+    try:
+        for command in (["list"], ["run", "--tasks", "lift_pot", "--no-record"]):
+            assert main(command) == 2
+            error = capsys.readouterr().err
+            assert error.startswith(f"bench_tasks: task module {name} cannot be loaded: ")
+            assert reason in error and error.count("\n") == 1
+        finding = doctor._registered("tasks", doctor._tasks, "mend it")
+        assert not finding.ok and finding.needed and name in finding.found
+    finally:
+        tasks._registry.cache_clear()
+
+
+@pytest.mark.parametrize("entry", ["no_such_module:Class", "policies.skills:NoSuch", "nothing"])
+def test_a_wrong_entry_is_one_line(monkeypatch, capsys, entry):
+    monkeypatch.setitem(policies.PLANNERS, "mine", entry)
+    monkeypatch.setitem(policies.POLICIES, "mine", entry)
+    for kind in ("planner", "policy"):
+        assert main(["run", "--tasks", "lift_pot", "--no-record", f"--{kind}", "mine"]) == 2
+        error = capsys.readouterr().err
+        assert error.startswith(f"bench_tasks: {kind} mine cannot be loaded from '{entry}': ")
+        assert error.count("\n") == 1
+    finding = doctor._registered("policies", doctor._policies, "mend it")
+    assert not finding.ok and "planner mine" in finding.found
+
+
+def test_interfaces_that_import_but_do_not_publish_are_found(monkeypatch, tmp_path):
+    package = tmp_path / "bench_interfaces"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "msg.py").write_text("class WorldState:\n    pass\n")
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+    monkeypatch.setattr(doctor, "ROOT", tmp_path)
+    found = doctor._ros()
+    if found[0].ok:
+        assert not found[1].ok and "make setup" in found[1].remedy

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 import cv2
 import numpy as np
 import pytest
 
 from bench_tasks import tasks
 from bench_tasks.episode import SETTLE_S, Options, run_episode
-from bench_tasks.errors import BenchError, UsageError
+from bench_tasks.errors import BenchError, GoneNode, UsageError
 from bench_tasks.tasks.base import Check, Goal, Layout, ObjectSpec, Show, Task, Wait
 from bench_tasks.tasks.layouts import upright
 from bench_tasks.vocabulary import Answer, Metadata, Plan, SkillCall
@@ -172,6 +175,56 @@ def test_a_policy_error_fails_the_episode(world):
     verdict, sink = run(world, Scripted(LIFT), policy=Breaks())
     assert verdict.cause == "policy error: lost the arm"
     assert sink.of("policy_error")[0]["error"] == "lost the arm"
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (lambda c: replace(c, values=_with_nan(c.values)), "a number that is not finite"),
+        (lambda c: replace(c, seq=c.seq - 1), r"answers state \d+, now is \d+"),
+        (lambda c: replace(c, values=c.values[:, :15]), r"must be \(k, 16\), got \(\d+, 15\)"),
+        (lambda c: replace(c, values=c.values[:0]), r"must be \(k, 16\), got \(0, 16\)"),
+        (lambda c: replace(c, values="none"), "what is not a number"),
+        (lambda c: None, "crash: AttributeError"),
+    ],
+)
+def test_a_wrong_chunk_is_the_policys_failure_and_none_of_it_is_executed(world, spoil, reason):
+    class Spoils(SkillPolicy):
+        def infer(self, observation):
+            chunk = super().infer(observation)
+            if observation.state.seq < 40 or chunk.needs_plan:
+                return chunk
+            self.at = observation.state.seq
+            return spoil(chunk)
+
+    policy = Spoils()
+    verdict, sink = run(world, Scripted(LIFT), policy=policy)
+    assert re.match(f"policy error: .*{reason}", verdict.cause), verdict.cause
+    assert verdict.end_seq == policy.at == sink.states[-1].seq
+    assert f"policy error: {sink.of('policy_error')[0]['error']}" == verdict.cause
+
+
+def _with_nan(values):
+    values = np.array(values)
+    values[-1, 3] = np.nan
+    return values
+
+
+@pytest.mark.parametrize("method", ["reset", "observe", "plan"])
+def test_a_crash_of_the_planner_is_its_failure_with_a_traceback_on_record(world, method):
+    def crash(self, *_):
+        raise ValueError("x" * 3)
+
+    planner = type("Crashes", (Scripted,), {method: crash})(LIFT)
+    verdict, sink = run(world, planner)
+    assert verdict.cause == "planner error: crash: ValueError('xxx')"
+    (event,) = sink.of("planner_error")
+    assert "in crash" in event["traceback"] and event["error"] == "crash: ValueError('xxx')"
+
+
+def test_a_node_that_is_gone_is_nobodys_failure(world):
+    with pytest.raises(GoneNode):
+        run(world, Scripted(GoneNode("node /planner is gone")))
 
 
 @pytest.mark.parametrize(

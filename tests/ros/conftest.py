@@ -28,6 +28,7 @@ class Nodes:
 
     def __init__(self, folder: Path, domain: int) -> None:
         self.folder, self.domain = folder, domain
+        self.before = ""
         self.running: dict[str, subprocess.Popen] = {}
         self.env = {
             **os.environ,
@@ -42,7 +43,7 @@ class Nodes:
     def start(self, name: str, **parameters: object) -> subprocess.Popen:
         """Start a node of the project with parameters."""
         words = [f"{key}:={json.dumps(value)}" for key, value in parameters.items()]
-        code = f"from bench_tasks.start import {name}; {name}()"
+        code = f"{self.before}from bench_tasks.start import {name}; {name}()"
         options = ["--ros-args", *itertools.chain.from_iterable(("-p", word) for word in words)]
         with open(self.folder / f"{name}.log", "wb") as log:
             self.running[name] = subprocess.Popen(

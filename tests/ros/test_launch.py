@@ -129,7 +129,9 @@ def test_a_killed_node_ends_the_launch_with_its_status(launch, nodes, tmp_path, 
     os.kill(node_pids(nodes.domain)[victim], signal.SIGKILL)
     assert process.wait(60) != 0
     assert node_pids(nodes.domain) == {}
-    assert json.loads((out / "run.json").read_text())["status"] in ("interrupted", "failed")
+    run = json.loads((out / "run.json").read_text())
+    gone = f"node /{victim.removesuffix('_node')} is gone"
+    assert (run["status"], run["cause"]) == ("failed", gone)
     assert scoring.load_scores(scoring.newest_scores(out))[0].success
 
 

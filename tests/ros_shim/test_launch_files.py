@@ -180,3 +180,11 @@ def test_folder_named_launch_in_the_working_directory_does_not_hide_the_module()
     )
     assert done.stdout == "launch.entity\n"
     assert subprocess.run([ROS2, "launch", "-h"], cwd=ROOT, capture_output=True).returncode == 0
+
+
+@pytest.mark.parametrize("flag", ["-h", "--help"])
+def test_help_after_the_file_shows_its_arguments(ros2, flag):
+    result = ros2.launch(f"return [{ARGUMENT}, say('started')]", flag)
+    assert result.status == 0
+    assert "--show-args" in result.out and "'speed'" in result.out
+    assert "started" not in result.out

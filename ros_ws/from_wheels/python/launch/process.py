@@ -30,6 +30,9 @@ LIBC = ctypes.CDLL(None, use_errno=True) if sys.platform.startswith("linux") els
 class ExecuteProcess(Action):
     """Start a process."""
 
+    deaf = False
+    """Whether SIGINT passes it by until it says what to do at one."""
+
     def __init__(
         self, *, cmd: Any, name: Any = None, cwd: Any = None, env: dict | None = None,
         additional_env: dict | None = None, shell: bool = False, output: str = "log",
@@ -87,10 +90,15 @@ def group_runs(group: int) -> bool:
     return not stats
 
 
-def die_with_parent(parent: int) -> Any:
-    """What a child does before it becomes the command: be killed as soon as `parent` is gone."""
+def die_with_parent(parent: int, deaf: bool) -> Any:
+    """What a child does before it becomes the command: be killed as soon as `parent` is gone.
+
+    A `deaf` one passes over SIGINT until it says what to do at one.
+    """
 
     def prepare() -> None:
+        if deaf:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
         if LIBC is not None:
             LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
             if os.getppid() != parent:
@@ -112,7 +120,7 @@ class Process:
             self.popen = subprocess.Popen(
                 command[0] if shell else command, shell=shell, env=env, cwd=cwd,
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                start_new_session=True, preexec_fn=die_with_parent(os.getpid()),
+                start_new_session=True, preexec_fn=die_with_parent(os.getpid(), action.deaf),
             )
         except OSError as error:
             raise LaunchError(f"cannot start {command[0]}: {error.strerror}") from None

@@ -21,6 +21,10 @@ __all__ = ["Node"]
 class Node(ExecuteProcess):
     """Start a node: an executable of a package, with name, parameters and remappings."""
 
+    # Python turns SIGINT into a traceback while a node is still being imported. One that never
+    # gets as far as to listen is ended by the SIGTERM that comes next.
+    deaf = True
+
     def __init__(
         self, *, executable: Any, package: Any = None, name: Any = None, namespace: Any = None,
         exec_name: Any = None, parameters: Iterable[Any] | None = None,

@@ -15,7 +15,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from small_ros2.bag_read import messages, summarise
 from small_ros2.messages import message_class
 from small_ros2.packages import choices
-from small_ros2.topic_verbs import node
+from small_ros2.topic_run import node
 
 __all__ = ["play"]
 

@@ -6,15 +6,13 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from launch.errors import LaunchError
-
-from small_ros2 import bag_verbs, launch_verb, topic_verbs
-
 __all__ = ["main"]
 
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
+    from small_ros2 import bag_verbs, launch_verb, topic_verbs
+
     top = argparse.ArgumentParser(
         prog="ros2",
         description="A small ros2 for machines without a ROS distribution. Where one is sourced,"
@@ -29,12 +27,16 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; a mistake of the user gives one line and status 2."""
-    args = parser().parse_args(sys.argv[1:] if arguments is None else arguments)
     try:
-        return args.run(args)
-    except LaunchError as error:
-        print(f"ros2 {args.command}: {error}", file=sys.stderr)
-        return 2
+        # Imported here, so that Ctrl-C in the middle of it ends the command as it always does.
+        from launch.errors import LaunchError
+
+        args = parser().parse_args(sys.argv[1:] if arguments is None else arguments)
+        try:
+            return args.run(args)
+        except LaunchError as error:
+            print(f"ros2 {args.command}: {error}", file=sys.stderr)
+            return 2
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:

@@ -101,6 +101,8 @@ def run_launch(args: argparse.Namespace) -> int:
         if flag in words:
             words.remove(flag)
             show_only = True
+    asks_help = "-h" in words or "--help" in words
+    words = [word for word in words if word not in ("-h", "--help")]
     if os.sep in args.package or args.package.endswith(".py"):
         path = Path(args.package)
         if not path.is_file():
@@ -113,7 +115,10 @@ def run_launch(args: argparse.Namespace) -> int:
     given = parse_arguments(words)
     description: LaunchDescription = load(str(path))
     arguments = declared(description)
-    if show_only:
+    if asks_help:
+        print(f"usage: ros2 launch {args.package} {path.name} [name:=value ...]\n"
+              "       --show-args lists the arguments, as here, and runs nothing\n")
+    if show_only or asks_help:
         show(arguments)
         return 0
     check(arguments, given)

@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import statistics
-import time
-from collections import deque
-from collections.abc import Iterator
+import importlib
+from collections.abc import Callable
 from typing import Any
 
-import rclpy
-import yaml
-from launch.errors import LaunchError
-from rclpy.executors import ExternalShutdownException
+__all__ = ["add_parser"]
 
-from small_ros2.graph import offered_qos, settle, topic_type
-from small_ros2.messages import message_class
 
-__all__ = ["add_parser", "as_plain", "node"]
-
-WINDOW = 10_000
+def _run(name: str) -> Callable[[argparse.Namespace], int]:
+    """The function of `topic_run`, loaded when it is called: loading DDS takes its time."""
+    return lambda args: getattr(importlib.import_module("small_ros2.topic_run"), name)(args)
 
 
 def add_parser(commands: Any) -> None:
@@ -29,105 +21,13 @@ def add_parser(commands: Any) -> None:
     verbs = topic.add_subparsers(dest="verb", required=True, metavar="VERB")
     listing = verbs.add_parser("list", help="list topics")
     listing.add_argument("-t", "--show-types", action="store_true")
-    listing.set_defaults(run=run_list)
+    listing.set_defaults(run=_run("run_list"))
     echo = verbs.add_parser("echo", help="print messages")
     echo.add_argument("topic")
     echo.add_argument("type", nargs="?", help="message type; without it, that of the publishers")
     echo.add_argument("--once", action="store_true", help="end after one message")
     echo.add_argument("--full-length", "-f", action="store_true", help="do not shorten arrays")
-    echo.set_defaults(run=run_echo)
+    echo.set_defaults(run=_run("run_echo"))
     hz = verbs.add_parser("hz", help="measure the rate of a topic")
     hz.add_argument("topic")
-    hz.set_defaults(run=run_hz)
-
-
-@contextlib.contextmanager
-def node(name: str) -> Iterator[Any]:
-    """A node of its own context that goes away at the end."""
-    rclpy.init()
-    try:
-        made = rclpy.create_node(name, start_parameter_services=False, enable_rosout=False)
-        yield made
-        made.destroy_node()
-    except ExternalShutdownException:
-        pass
-    finally:
-        rclpy.try_shutdown()
-
-
-def run_list(args: argparse.Namespace) -> int:
-    """List the topics."""
-    with node("small_ros2_topic_list") as this:
-        for name, kind in sorted(settle(this).items()):
-            print(f"{name} [{kind}]" if args.show_types else name)
-    return 0
-
-
-def as_plain(value: Any, limit: int | None) -> Any:
-    """A message as dictionaries and lists; sequences are cut after `limit` items."""
-    if hasattr(value, "get_fields_and_field_types"):
-        return {
-            field: as_plain(getattr(value, field), limit)
-            for field in value.get_fields_and_field_types()
-        }
-    if isinstance(value, (str, bool, int, float)):
-        return value
-    if isinstance(value, (bytes, bytearray)):
-        value = list(value)
-    if hasattr(value, "__len__"):
-        cut = limit is not None and len(value) > limit
-        shown = [as_plain(item, limit) for item in (value[:limit] if cut else value)]
-        return [*shown, "..."] if cut else shown
-    return value.item() if hasattr(value, "item") else value
-
-
-def run_echo(args: argparse.Namespace) -> int:
-    """Print messages as YAML until interrupted."""
-    limit = None if args.full_length else 128
-    with node("small_ros2_topic_echo") as this:
-        kind = args.type or topic_type(this, args.topic)
-        seen = 0
-
-        def show(message: Any) -> None:
-            nonlocal seen
-            if not (args.once and seen):
-                print(yaml.safe_dump(as_plain(message, limit), sort_keys=False) + "---", flush=True)
-            seen += 1
-
-        this.create_subscription(
-            message_class(kind), args.topic, show, offered_qos(this, args.topic)
-        )
-        while rclpy.ok() and not (args.once and seen):
-            rclpy.spin_once(this, timeout_sec=0.2)
-    return 0
-
-
-def run_hz(args: argparse.Namespace) -> int:
-    """Print the rate once a second until interrupted."""
-    with node("small_ros2_topic_hz") as this:
-        kind = message_class(topic_type(this, args.topic))
-        times: deque[float] = deque(maxlen=WINDOW)
-        this.create_subscription(
-            kind, args.topic, lambda _: times.append(time.monotonic()),
-            offered_qos(this, args.topic), raw=True,
-        )
-        due, told = time.monotonic() + 1.0, 0
-        while rclpy.ok():
-            rclpy.spin_once(this, timeout_sec=0.2)
-            if time.monotonic() < due:
-                continue
-            due += 1.0
-            if len(times) < 2 or len(times) == told and len(times) < WINDOW:
-                print(f"no new messages on {args.topic}", flush=True)
-                continue
-            told = len(times)
-            stamps = list(times)
-            gaps = [b - a for a, b in zip(stamps, stamps[1:], strict=False)]
-            mean = statistics.fmean(gaps)
-            if mean <= 0:
-                raise LaunchError("the clock stands still")
-            print(
-                f"average rate: {1 / mean:.3f}\n\tmin: {min(gaps):.3f}s max: {max(gaps):.3f}s"
-                f" std dev: {statistics.pstdev(gaps):.5f}s window: {len(stamps)}", flush=True,
-            )
-    return 0
+    hz.set_defaults(run=_run("run_hz"))

@@ -1,0 +1,96 @@
+"""Agents that fail in many ways, for the same failure over ROS and in one process."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from bench_tasks.errors import BenchError
+from bench_tasks.vocabulary import Answer, Metadata, Plan
+from policies.floors import HoldPolicy
+
+__all__ = ["PLANNERS", "POLICIES", "register"]
+
+
+class Malformed:
+    """Its model's reply cannot be read."""
+
+    metadata = Metadata("malformed", "1")
+
+    def reset(self, scene, seed):
+        """Begin."""
+
+    def observe(self, observation):
+        """See."""
+
+    def plan(self, request):
+        """Give a plan that could not be read."""
+        return Plan((), "gibberish", 5, {"prompt": "lift"}, "no JSON in it")
+
+    def ask(self, question, observation):
+        """Give an answer that could not be read."""
+        return Answer({}, "gibberish", 5, {"prompt": "which"}, "no JSON in it")
+
+
+class Silent(Malformed):
+    """Its server is not there."""
+
+    def plan(self, request):
+        """Fail, with a transcript."""
+        error = BenchError("server: refused")
+        error.transcript = {"attempts": 3}
+        raise error
+
+    ask = plan
+
+
+class Crashes(Malformed):
+    """It has a bug."""
+
+    def plan(self, *_):
+        """Crash."""
+        raise ValueError("a\nb")
+
+    ask = plan
+
+
+class NotFinite(HoldPolicy):
+    """Its sixth action holds NaN, from state 20 on."""
+
+    def infer(self, observation):
+        """Give a chunk of ten."""
+        chunk = super().infer(observation)
+        if observation.state.seq < 20 or chunk.needs_plan:
+            return chunk
+        values = np.array(chunk.values)
+        values[5, 0] = np.nan
+        return replace(chunk, values=values)
+
+
+class WrongSeq(HoldPolicy):
+    """It answers another state."""
+
+    def infer(self, observation):
+        """Give a chunk for the state before."""
+        return replace(super().infer(observation), seq=observation.state.seq - 1)
+
+
+class PolicyCrashes(HoldPolicy):
+    """It has a bug."""
+
+    def infer(self, observation):
+        """Crash."""
+        raise ZeroDivisionError("1/0")
+
+
+PLANNERS = {"malformed": Malformed, "silent": Silent, "crashes": Crashes}
+POLICIES = {"not_finite": NotFinite, "wrong_seq": WrongSeq, "crashes": PolicyCrashes}
+
+
+def register() -> None:
+    """Make them known by name in this process."""
+    import policies
+
+    for known, new in ((policies.PLANNERS, PLANNERS), (policies.POLICIES, POLICIES)):
+        known.update({name: f"tests.ros.agents:{kind.__name__}" for name, kind in new.items()})
