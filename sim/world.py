@@ -88,8 +88,8 @@ class SimWorld:
         for axis in vary:
             if axis not in AXES:
                 raise unknown("axis", axis, AXES)
-        self.scene = None  # a layout that fails must not leave the last episode to be stepped
         chosen = tasks.get(task)
+        self.scene = None  # a layout that fails must not leave the last episode to be stepped
         objects = chosen.objects() + variation.clutter(task, seed, vary)
         self._load(chosen, objects, variation.size_scale(task, seed, vary))
         variation.apply(self._cell, task, seed, vary)
