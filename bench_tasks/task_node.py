@@ -155,7 +155,7 @@ class _Run:
         if cause or wrong:
             sys.stderr.write(f"{cause or wrong}\n")
             return code or 2
-        return 0 if all(s.scored and s.agrees is not False for s in self.done) else 1
+        return 0 if all(s.evaluated for s in self.done) else 1
 
     def _write_down(
         self, manifest: RunManifest | None, status: str, cause: str, wall_s: float

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,10 +12,17 @@ from bench_tasks.view import View, compose, rotation_matrix
 from bench_tasks.vocabulary import ARMS, Grasp, SkillCall
 
 __all__ = [
-    "Carry", "Step", "action_steps", "both_action_steps", "done", "nearest_grasp", "next_steps",
+    "RAW_ACTION_NOTE", "Carry", "Step", "action_steps", "both_action_steps", "done",
+    "nearest_grasp", "next_steps",
 ]
 
 Step = tuple[SkillCall, ...]
+
+RAW_ACTION_NOTE = (
+    " Give each action as 16 numbers: position (m), quaternion (w x y z) and gripper "
+    "(0 closed, 1 open) of the left hand, then of the right."
+)
+"""What the instruction of a tier-3 task ends with."""
 
 APPROACH_M = 0.10
 TRAVEL_M = 0.22
@@ -147,8 +153,3 @@ def both_action_steps(view: View, first: Carry, second: Carry) -> list[Step]:
         arms[1]: [*last[:taken], *wait, *last[taken:]],
     }
     return list(zip(track["left"], track["right"], strict=True))
-
-
-def square_yaw(yaw_rad: float) -> float:
-    """The yaw within a quarter turn's half that looks the same for something square."""
-    return yaw_rad - round(yaw_rad / (math.pi / 2)) * (math.pi / 2)

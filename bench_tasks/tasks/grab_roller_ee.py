@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bench_tasks.actions import step_from_action
-from bench_tasks.tasks.carry import APPROACH_M, Step
+from bench_tasks.tasks.carry import APPROACH_M, RAW_ACTION_NOTE, Step
 from bench_tasks.tasks.lifting import LIFT_M, in_both_hands, rise
 from bench_tasks.tasks.roller import RollerTask
 from bench_tasks.view import View, compose
@@ -20,10 +20,7 @@ class GrabRollerEe(RollerTask):
     summary = "lift the roller by its two handles with both arms at once, by end-effector targets"
     skills = ("move_to",)
     max_plans = 12
-    how = (
-        " Give each action as 16 numbers: position (m), quaternion (w x y z) and gripper "
-        "(0 closed, 1 open) of the left hand, then of the right."
-    )
+    how = RAW_ACTION_NOTE
 
     def expert(self, view: View, turn: int) -> list[Step]:
         """Above the handles, down, closed, up: both hands in every action."""

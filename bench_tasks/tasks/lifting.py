@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from typing import ClassVar
 
 from bench_tasks.tasks.base import Check, Goal, Task
@@ -48,9 +49,9 @@ class LiftingTask(Task):
     time_limit_s = 40.0
     item: ClassVar[str]
 
+    @abc.abstractmethod
     def handle_from_m(self, scene: Scene) -> float:
         """How far from the object's middle the handles begin, along its y."""
-        raise NotImplementedError
 
     def goal(self, scene: Scene) -> Goal:
         """Up, level, in both hands, nothing else carrying it."""

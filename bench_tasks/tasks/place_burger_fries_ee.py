@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bench_tasks.tasks.burger_fries import BurgerFries
-from bench_tasks.tasks.carry import Step, action_steps, both_action_steps
+from bench_tasks.tasks.carry import RAW_ACTION_NOTE, Step, action_steps, both_action_steps
 from bench_tasks.view import View
 
 
@@ -15,10 +15,7 @@ class PlaceBurgerFriesEe(BurgerFries):
     summary = "put burger and fries on the tray, each with its arm, by end-effector targets"
     skills = ("move_to",)
     max_plans = 12
-    note = (
-        " Give each action as 16 numbers: position (m), quaternion (w x y z) and gripper "
-        "(0 closed, 1 open) of the left hand, then of the right."
-    )
+    note = RAW_ACTION_NOTE
 
     def expert(self, view: View, turn: int) -> list[Step]:
         """Take both at once, then put them down one after the other."""
