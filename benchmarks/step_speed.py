@@ -19,7 +19,7 @@ import numpy as np
 from bench_tasks import tasks
 from bench_tasks.episode import run_episode
 from bench_tasks.tasks.base import Layout, ObjectSpec, Task
-from bench_tasks.tasks.layouts import scatter
+from bench_tasks.tasks.families.layouts import scatter
 from bench_tasks.vocabulary import CONTROL_PERIOD_NS, ActionChunk
 from policies.planners.expert import ExpertPlanner
 from policies.skills import SkillPolicy

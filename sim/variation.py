@@ -13,7 +13,7 @@ import numpy as np
 
 from bench_tasks.errors import BenchError
 from bench_tasks.tasks.base import Layout, ObjectSpec
-from bench_tasks.tasks.layouts import upright
+from bench_tasks.tasks.families.layouts import upright
 from bench_tasks.vocabulary import ARMS, ObjectInfo
 from sim.scene import Cell
 

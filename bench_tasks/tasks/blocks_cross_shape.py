@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from bench_tasks.tasks.base import Check, Goal, Layout, ObjectSpec, Task
-from bench_tasks.tasks.carry import Carry, Step, done, next_steps
-from bench_tasks.tasks.layouts import nearest_first, scatter
+from bench_tasks.tasks.families.carry import Carry, Step, done, next_steps
+from bench_tasks.tasks.families.layouts import nearest_first, scatter
 from bench_tasks.view import View
 from bench_tasks.vocabulary import ObjectInfo, Scene
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bench_tasks.tasks.base import ObjectSpec
-from bench_tasks.tasks.ranking import RankingTask
+from bench_tasks.tasks.families.ranking import RankingTask
 
 SIZE_M = 0.04
 

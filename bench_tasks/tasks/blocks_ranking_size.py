@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bench_tasks.tasks.base import ObjectSpec
-from bench_tasks.tasks.ranking import RankingTask
+from bench_tasks.tasks.families.ranking import RankingTask
 
 SIZES_M = {"large_block": 0.054, "medium_block": 0.042, "small_block": 0.030}
 

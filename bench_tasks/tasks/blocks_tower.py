@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bench_tasks.tasks.base import ObjectSpec
-from bench_tasks.tasks.stacking import StackingTask
+from bench_tasks.tasks.families.stacking import StackingTask
 
 SIZES_M = {"large_block": 0.056, "medium_block": 0.045, "small_block": 0.034}
 COLORS = {"large_block": "yellow", "medium_block": "cyan", "small_block": "pink"}

@@ -17,7 +17,7 @@ from bench_tasks.tasks.base import (
     Task,
     Wait,
 )
-from bench_tasks.tasks.layouts import arm_for, nearest_first, upright
+from bench_tasks.tasks.families.layouts import arm_for, nearest_first, upright
 from bench_tasks.view import View
 from bench_tasks.vocabulary import ObjectInfo, Question, Scene, SkillCall
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench_tasks.tasks.roller import RollerTask
+from bench_tasks.tasks.families.roller import RollerTask
 
 
 class GrabRoller(RollerTask):

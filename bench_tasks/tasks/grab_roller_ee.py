@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from bench_tasks.actions import step_from_action
-from bench_tasks.tasks.carry import APPROACH_M, RAW_ACTION_NOTE, Step
-from bench_tasks.tasks.lifting import LIFT_M, in_both_hands, rise
-from bench_tasks.tasks.roller import RollerTask
+from bench_tasks.tasks.families.carry import APPROACH_M, RAW_ACTION_NOTE, Step
+from bench_tasks.tasks.families.lifting import LIFT_M, in_both_hands, rise
+from bench_tasks.tasks.families.roller import RollerTask
 from bench_tasks.view import View, compose
 from bench_tasks.vocabulary import ARMS
 

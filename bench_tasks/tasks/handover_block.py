@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from bench_tasks.tasks.base import Check, Goal, Layout, ObjectSpec
-from bench_tasks.tasks.handover import HandoverTask
-from bench_tasks.tasks.layouts import upright
+from bench_tasks.tasks.families.handover import HandoverTask
+from bench_tasks.tasks.families.layouts import upright
 from bench_tasks.view import View
 from bench_tasks.vocabulary import ARMS, ObjectInfo, Scene, SkillCall
 

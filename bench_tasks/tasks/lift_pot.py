@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from bench_tasks.tasks.base import Check, Layout, ObjectSpec
-from bench_tasks.tasks.layouts import upright
-from bench_tasks.tasks.lifting import LiftingTask
+from bench_tasks.tasks.families.layouts import upright
+from bench_tasks.tasks.families.lifting import LiftingTask
 from bench_tasks.vocabulary import ARMS, ObjectInfo, Scene
 
 SPILL_RAD = 0.35

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bench_tasks.tasks.bread_skillet import BreadSkillet
-from bench_tasks.tasks.carry import Step, next_steps
+from bench_tasks.tasks.families.bread_skillet import BreadSkillet
+from bench_tasks.tasks.families.carry import Step, next_steps
 from bench_tasks.view import View
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bench_tasks.tasks.burger_fries import BurgerFries
-from bench_tasks.tasks.carry import Step, next_steps
+from bench_tasks.tasks.families.burger_fries import BurgerFries
+from bench_tasks.tasks.families.carry import Step, next_steps
 from bench_tasks.view import View
 
 

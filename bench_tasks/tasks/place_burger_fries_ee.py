@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bench_tasks.tasks.burger_fries import BurgerFries
-from bench_tasks.tasks.carry import RAW_ACTION_NOTE, Step, action_steps, both_action_steps
+from bench_tasks.tasks.families.burger_fries import BurgerFries
+from bench_tasks.tasks.families.carry import RAW_ACTION_NOTE, Step, action_steps, both_action_steps
 from bench_tasks.view import View
 
 

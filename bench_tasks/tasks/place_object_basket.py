@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from bench_tasks.tasks.base import Check, Goal, Layout, ObjectSpec, Task
-from bench_tasks.tasks.carry import Step
-from bench_tasks.tasks.kitchen import (
+from bench_tasks.tasks.families.carry import Step
+from bench_tasks.tasks.families.kitchen import (
     carried_stage,
     hand_in,
     inside,
@@ -17,7 +17,7 @@ from bench_tasks.tasks.kitchen import (
     other_arm,
     side,
 )
-from bench_tasks.tasks.layouts import upright
+from bench_tasks.tasks.families.layouts import upright
 from bench_tasks.view import View, compose, quat_from_yaw, yaw_of
 from bench_tasks.vocabulary import ARMS, ObjectInfo, Scene, SkillCall
 

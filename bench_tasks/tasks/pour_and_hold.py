@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from bench_tasks.tasks.base import Check, Goal, Layout, ObjectSpec, Task
-from bench_tasks.tasks.layouts import upright
-from bench_tasks.tasks.lifting import on_fingers_alone, rise
+from bench_tasks.tasks.families.layouts import upright
+from bench_tasks.tasks.families.lifting import on_fingers_alone, rise
 from bench_tasks.view import View, compose, invert, quat_from_yaw, rotation_matrix
 from bench_tasks.vocabulary import ARMS, ObjectInfo, Scene, SkillCall
 

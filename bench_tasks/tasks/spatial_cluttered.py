@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bench_tasks.tasks.base import ObjectSpec
-from bench_tasks.tasks.spatial import SpatialTask, blocks
+from bench_tasks.tasks.families.spatial import SpatialTask, blocks
 
 
 class SpatialCluttered(SpatialTask):

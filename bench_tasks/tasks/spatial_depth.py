@@ -8,8 +8,8 @@ import numpy as np
 
 from bench_tasks.errors import BenchError
 from bench_tasks.tasks.base import ObjectSpec
-from bench_tasks.tasks.layouts import upright
-from bench_tasks.tasks.spatial import ANSWERS, SpatialTask, clear_answer
+from bench_tasks.tasks.families.layouts import upright
+from bench_tasks.tasks.families.spatial import ANSWERS, SpatialTask, clear_answer
 from bench_tasks.vocabulary import ObjectInfo
 
 EYE_M = np.array([-0.05, 0.0])

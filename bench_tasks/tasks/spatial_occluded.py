@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from bench_tasks.tasks.base import ObjectSpec
-from bench_tasks.tasks.layouts import upright
-from bench_tasks.tasks.spatial import SpatialTask, blocks
+from bench_tasks.tasks.families.layouts import upright
+from bench_tasks.tasks.families.spatial import SpatialTask, blocks
 from bench_tasks.tasks.spatial_depth import EYE_M
 from bench_tasks.vocabulary import ObjectInfo
 

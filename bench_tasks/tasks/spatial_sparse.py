@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench_tasks.tasks.spatial import SpatialTask, blocks
+from bench_tasks.tasks.families.spatial import SpatialTask, blocks
 
 
 class SpatialSparse(SpatialTask):

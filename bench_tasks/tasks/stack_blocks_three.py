@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bench_tasks.tasks.base import ObjectSpec
-from bench_tasks.tasks.stacking import StackingTask
+from bench_tasks.tasks.families.stacking import StackingTask
 
 
 class StackBlocksThree(StackingTask):

@@ -13,7 +13,7 @@ from bench_tasks import tasks
 from bench_tasks.episode import SETTLE_S, Options, run_episode
 from bench_tasks.errors import BenchError, GoneNode, UsageError
 from bench_tasks.tasks.base import Check, Goal, Layout, ObjectSpec, Show, Task, Wait
-from bench_tasks.tasks.layouts import upright
+from bench_tasks.tasks.families.layouts import upright
 from bench_tasks.vocabulary import Answer, Metadata, Plan, SkillCall
 from policies.skills import SkillPolicy
 from sim.world import SimWorld

@@ -6,7 +6,7 @@ import numpy as np
 
 from bench_tasks import tasks
 from bench_tasks.tasks.base import Layout, ObjectSpec, Task
-from bench_tasks.tasks.layouts import upright
+from bench_tasks.tasks.families.layouts import upright
 from bench_tasks.vocabulary import ActionChunk, Observation, Plan, Scene, SkillCall, WorldState
 
 SIZE_M = 0.04

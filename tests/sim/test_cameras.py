@@ -13,7 +13,7 @@ import pytest
 
 from bench_tasks.errors import BenchError, UsageError
 from bench_tasks.tasks.base import ObjectSpec
-from bench_tasks.tasks.layouts import upright
+from bench_tasks.tasks.families.layouts import upright
 from bench_tasks.view import compose, invert, rotate, rotation_matrix
 from bench_tasks.vocabulary import ARMS
 from sim.cameras import Cameras, camera_info

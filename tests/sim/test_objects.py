@@ -11,7 +11,7 @@ from bench_tasks.errors import UsageError
 from bench_tasks.kinematics import dual_arm
 from bench_tasks.robots import HOME_RAD
 from bench_tasks.tasks.base import ObjectSpec
-from bench_tasks.tasks.layouts import upright
+from bench_tasks.tasks.families.layouts import upright
 from bench_tasks.view import View, compose
 from bench_tasks.vocabulary import ARMS, MAX_OPENING_M
 from policies.skills import SkillPolicy

@@ -15,7 +15,7 @@ from bench_tasks.errors import BenchError, UsageError
 from bench_tasks.kinematics import dual_arm
 from bench_tasks.robots import HOME_RAD
 from bench_tasks.tasks.base import ObjectSpec
-from bench_tasks.tasks.layouts import arm_for, upright
+from bench_tasks.tasks.families.layouts import arm_for, upright
 from bench_tasks.view import View
 from bench_tasks.vocabulary import ARMS, CONTROL_PERIOD_NS, MAX_OPENING_M, ActionChunk
 from policies.skills import SkillPolicy

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from staging import Stage, both, call, fails, succeeds
 
-from bench_tasks.tasks.handover import MEETING_M
+from bench_tasks.tasks.families.handover import MEETING_M
 
 SEED = 0
 ALONE = "in the receiver's hand alone before"

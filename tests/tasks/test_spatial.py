@@ -7,7 +7,7 @@ import pytest
 from staging import Stage, fails_with, succeeds
 
 from bench_tasks import tasks
-from bench_tasks.tasks.spatial import ANSWERS, arm_answer
+from bench_tasks.tasks.families.spatial import ANSWERS, arm_answer
 from bench_tasks.tasks.spatial_depth import EYE_M
 
 TASK = "spatial_sparse"

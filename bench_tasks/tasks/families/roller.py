@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from bench_tasks.tasks.base import Layout, ObjectSpec
-from bench_tasks.tasks.layouts import upright
-from bench_tasks.tasks.lifting import LiftingTask
+from bench_tasks.tasks.families.layouts import upright
+from bench_tasks.tasks.families.lifting import LiftingTask
 from bench_tasks.view import View, rotation_matrix
 from bench_tasks.vocabulary import ARMS, ObjectInfo, Scene
 

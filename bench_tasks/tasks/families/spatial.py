@@ -9,7 +9,7 @@ import numpy as np
 
 from bench_tasks.errors import BenchError
 from bench_tasks.tasks.base import Ask, Layout, ObjectSpec, Task, Wait
-from bench_tasks.tasks.layouts import upright
+from bench_tasks.tasks.families.layouts import upright
 from bench_tasks.view import View, compose
 from bench_tasks.vocabulary import ARMS, ObjectInfo, Question, Scene, SkillCall
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bench_tasks.actions import action_from_state, step_from_action
-from bench_tasks.tasks.layouts import arm_for
+from bench_tasks.tasks.families.layouts import arm_for
 from bench_tasks.view import View, compose, rotation_matrix
 from bench_tasks.vocabulary import ARMS, Grasp, SkillCall
 

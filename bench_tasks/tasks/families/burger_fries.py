@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from bench_tasks.tasks.base import Check, Goal, Layout, ObjectSpec, Task
-from bench_tasks.tasks.carry import Carry
-from bench_tasks.tasks.kitchen import carried_stage, inside, let_go, local, other_arm, side
-from bench_tasks.tasks.layouts import upright
+from bench_tasks.tasks.families.carry import Carry
+from bench_tasks.tasks.families.kitchen import carried_stage, inside, let_go, local, other_arm, side
+from bench_tasks.tasks.families.layouts import upright
 from bench_tasks.view import View, compose
 from bench_tasks.vocabulary import ARMS, ObjectInfo, Scene
 

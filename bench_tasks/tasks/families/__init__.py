@@ -1,0 +1,1 @@
+"""What tasks of one family share; no module here is a task."""
