@@ -1,4 +1,4 @@
-"""The command `bench_tasks`: list, run, score, report, doctor."""
+"""The command `bench_tasks`: list, gallery, run, score, report, doctor."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ __all__ = ["main"]
 _EPILOG = """\
 examples:
   bench_tasks list                                   what there is to evaluate
+  bench_tasks gallery --tasks lift_pot               pictures of it, before and after
   bench_tasks run --tasks lift_pot                   one episode, recorded and scored
   bench_tasks run --tasks all --episodes 20 --out results/night
   bench_tasks score results/night                    judge the recordings again
@@ -77,6 +78,17 @@ def _parser() -> argparse.ArgumentParser:
         return sub
 
     command("list", "list the tasks and probes")
+
+    sub = command("gallery", "write a page with pictures of the tasks, before and after")
+    sub.add_argument("--tasks", type=_names, metavar="A,B", help="tasks to show (default: all)")
+    sub.add_argument(
+        "--seed", type=_number(0), metavar="S", default=0,
+        help="show the first layout from this seed on that the expert solves (default: 0)",
+    )  # fmt: skip
+    sub.add_argument(
+        "--out", type=Path, metavar="DIR", default=Path("results/gallery"),
+        help="where to write gallery.md and pictures/ (default: results/gallery)",
+    )  # fmt: skip
 
     sub = command("run", "run episodes in this process (no ROS needed), record and score them")
     sub.add_argument("--tasks", type=_names, metavar="A,B", help="tasks to run, or all")
@@ -142,6 +154,16 @@ def _list(args: argparse.Namespace) -> int:
     rows = [("name", "tier", "mode", "kind", "summary")]
     rows += [tuple(str(v if v is not None else "-") for v in item.values()) for item in found]
     _table(rows)
+    return 0
+
+
+def _gallery(args: argparse.Namespace) -> int:
+    from bench_tasks import tasks
+    from bench_tasks.gallery import gallery
+
+    names = tuple(tasks.names()) if args.tasks in (None, ("all",)) else args.tasks
+    page = gallery(args.out, names, args.seed)
+    print(json.dumps({"gallery": str(page)}) if args.json else f"written to {page}")
     return 0
 
 
@@ -255,7 +277,8 @@ def _doctor(args: argparse.Namespace) -> int:
 
 
 _COMMANDS = {
-    "list": _list, "run": _run, "score": _score, "report": _report, "doctor": _doctor,
+    "list": _list, "gallery": _gallery, "run": _run, "score": _score, "report": _report,
+    "doctor": _doctor,
 }  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """Runs episodes in this process, without middleware, and scores what was recorded.
 
-The only module of the package, with `doctor`, that knows the simulator and the policies; both are
-imported when a run begins.
+With `doctor` and `gallery` the only module of the package that knows the simulator and the
+policies; both are imported when a run begins.
 """
 
 from __future__ import annotations
