@@ -38,6 +38,7 @@ from bench_tasks.ros_node import (
     unwatched,
     wait_for_listeners,
 )
+from bench_tasks.streams import periods_between
 from bench_tasks.vocabulary import (
     Event,
     WorldState,
@@ -55,9 +56,12 @@ class Graph:
 
     def __init__(
         self, node: BenchNode, deadline_s: float, planner_deadline_s: float,
-        recorded: bool, realtime: bool,
+        recorded: bool, realtime: bool, streams: dict[str, float],
     ) -> None:
-        """Connect `node`; each call gets `deadline_s`, the planner's `planner_deadline_s`."""
+        """Connect `node`; each call gets `deadline_s`, the planner's `planner_deadline_s`.
+
+        `streams` are the cameras (with their rates, Hz) that the world was told to stream.
+        """
         self.node, self.deadline_s = node, deadline_s
         self.recorded, self.realtime = recorded, realtime
         self._by_hand = Unwatched()
@@ -66,6 +70,9 @@ class Graph:
         self.world_events: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         self.sent: Counter[str] = Counter()
         """Messages per topic that a recorder of this episode must have got."""
+        self.pictures: dict[str, list[int]] = {}
+        """Camera -> stamps (ns) of its pictures, which a recorder must have got as well."""
+        self._every = {camera: periods_between(hz) for camera, hz in streams.items()}
         self.refusal = ""
         self.period_ns = 0
         node.create_subscription(
@@ -125,6 +132,7 @@ class Graph:
             LISTENER_WAIT_S,
         )  # fmt: skip
         self.sent.clear()
+        self.pictures.clear()
         self.refusal = ""
         self.new_world_events()
         while self.more_states():
@@ -170,6 +178,18 @@ class Graph:
             else:
                 self._ahead.popleft()
         raise LostNode(f"state 0 did not come within {self.deadline_s:g} s")
+
+    def count_state(self, state: WorldState) -> None:
+        """The world has published a state, and what it sends along with it."""
+        for topic in ("/world/state", "/clock", "/joint_states"):
+            self.sent[topic] += 1
+        for camera, every in self._every.items():
+            if state.seq % every == 0:
+                self.count_picture(camera, state.stamp_ns)
+
+    def count_picture(self, camera: str, stamp_ns: int) -> None:
+        """The world has published a picture."""
+        self.pictures.setdefault(camera, []).append(stamp_ns)
 
     def new_world_events(self) -> list[Event]:
         """What the world has reported of itself since the last call: refused and late chunks."""

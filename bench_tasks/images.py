@@ -9,16 +9,21 @@ from bench_tasks.vocabulary import CONTROL_PERIOD_NS, CameraFrame
 
 __all__ = [
     "camera_of_frame", "camera_of_topic", "decode_frame", "encode_camera_info", "encode_frame",
-    "encode_image", "image_topic", "optical_frame", "picture_size",
+    "encode_image", "image_topic", "info_topic", "optical_frame", "picture_size",
 ]  # fmt: skip
 
 _FRAME_SUFFIX = "_optical_frame"
-_TOPIC_SUFFIX = "/image_raw/compressed"
+_TOPIC_SUFFIX, _INFO_SUFFIX = "/image_raw/compressed", "/camera_info"
 
 
 def image_topic(camera: str) -> str:
     """Topic of the camera's compressed pictures."""
     return f"/{camera}{_TOPIC_SUFFIX}"
+
+
+def info_topic(camera: str) -> str:
+    """Topic of the calibration that goes with each of the camera's pictures."""
+    return f"/{camera}{_INFO_SUFFIX}"
 
 
 def camera_of_topic(topic: str) -> str | None:

@@ -92,13 +92,16 @@ def _command() -> list[str]:
     return ["bench_tasks" if program in ("", "cli.py") else program, *sys.argv[1:]]
 
 
+def _as_json(value: dict[str, Any]) -> str:
+    return json.dumps(value, indent=1, sort_keys=True) + "\n"
+
+
 def write_json(path: Path, value: dict[str, Any]) -> None:
     """Replace `path` by `value` in one step. BenchError when the disk does not take it."""
     temporary = path.with_name(path.name + ".tmp")
     try:
         with open(temporary, "w") as file:
-            json.dump(value, file, indent=1, sort_keys=True)
-            file.write("\n")
+            file.write(_as_json(value))
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
@@ -152,18 +155,31 @@ class RunManifest:
             "format_version": FORMAT_VERSION, "status": "running", "started": utc_now(),
             "configuration": configuration, "task_versions": versions, **environment(),
         }  # fmt: skip
-        write_json(self._path, self.value)
         self._reserve = out / ".run.json.reserve"
+        # First of all: a run.json without a reserve could say "running" for ever.
         try:
             self._reserve.write_bytes(os.urandom(RESERVE_BYTES))
+            write_json(self._path, self.value)
         except OSError as error:
+            self._reserve.unlink(missing_ok=True)
             raise BenchError(f"cannot write to {out}: {error.strerror}") from None
+        except BenchError:
+            self._reserve.unlink(missing_ok=True)
+            raise
 
     def finish(self, status: str, **more: Any) -> None:
-        """Say how the run ended ("complete" or "interrupted"), on a full disk too."""
-        self._reserve.unlink(missing_ok=True)
+        """Say how the run ended ("complete", "failed", "interrupted"), on a full disk too."""
         self.value |= {"status": status, "finished": utc_now(), **more}
-        write_json(self._path, self.value)
+        try:
+            # Written into what was kept free: given back, another process might take it first.
+            with open(self._reserve, "r+b") as file:
+                file.write(_as_json(self.value).encode())
+                file.truncate()
+                os.fsync(file.fileno())
+            os.replace(self._reserve, self._path)
+        except OSError:
+            self._reserve.unlink(missing_ok=True)
+            write_json(self._path, self.value)
 
 
 def wrong_episodes(run: dict[str, Any], present: Iterable[tuple[str, int | None]]) -> str:

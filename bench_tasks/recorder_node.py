@@ -1,8 +1,9 @@
 """The node `recorder`: what is said on the topics of an episode, into one bag, byte for byte.
 
 The task node starts a recording before the world is set up, and finishes it after the verdict,
-saying how many messages there were on each topic; it asks again until all have come. What has not
-come when it gives up is named, and the recording is marked as failed.
+saying how many messages there were on each topic, and of what moments there are pictures (a
+picture that streams must not stand for one that was asked for); it asks again until all have come.
+What has not come when it gives up is named, and the recording is marked as failed.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import json
 import struct
+from collections import Counter
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,7 @@ from typing import Any
 from bench_interfaces.srv import Record
 
 from bench_tasks.errors import BenchError, UsageError
-from bench_tasks.images import camera_of_topic
+from bench_tasks.images import camera_of_topic, image_topic, info_topic
 from bench_tasks.recording import TOPICS, BagWriter
 from bench_tasks.ros_node import (
     LATCHED,
@@ -62,6 +64,8 @@ class RecorderNode(BenchNode):
         self._gaps: list[str] = []
         self._last_seq = -1
         self._expected: dict[str, int] = {}
+        self._stamps: dict[str, Counter[int]] = {}
+        self._pictures: dict[str, list[int]] = {}
         self._heard: dict[str, tuple[str, Any]] = {}
         self._by_hand = Unwatched()
         for topic, type_name in TOPICS.items():
@@ -98,6 +102,8 @@ class RecorderNode(BenchNode):
             for stamp_ns, topic, type_name, data in sorted(batch, key=itemgetter(0)):
                 if topic != STATE_TOPIC or self._in_order(int.from_bytes(data[4:12], "little")):
                     self._writer.write(topic, type_name, data, stamp_ns)
+                    if topic not in TOPICS:
+                        self._stamps.setdefault(topic, Counter())[stamp_ns] += 1
         except BenchError as error:
             self._error = error
             self.get_logger().error(str(error))
@@ -121,6 +127,7 @@ class RecorderNode(BenchNode):
             return answer(response, lambda: self._start(Path(request.path), more))
         expected = more.pop("expected", {})
         self._last_seq, self._expected = request.last_seq if expected else -1, expected
+        self._pictures = more.pop("pictures", {})
         # The messages come on this node's one thread: it must not wait for them here.
         response.waiting = bool(
             self._writer is not None and self._error is None and self._missing()
@@ -135,6 +142,7 @@ class RecorderNode(BenchNode):
             self._writer.close("interrupted", cause="another recording was started")
             self._writer = None
         self._error, self._next_seq, self._gaps = None, 0, []
+        self._stamps = {}
         self._writer = BagWriter(path, manifest)
 
     def _missing(self) -> list[str]:
@@ -145,6 +153,11 @@ class RecorderNode(BenchNode):
             for topic, count in self._expected.items()
             if counts.get(topic, 0) < count
         ]
+        for camera, stamps in self._pictures.items():
+            for topic in (image_topic(camera), info_topic(camera)):
+                lost = Counter(stamps) - self._stamps.get(topic, Counter())
+                if lost:
+                    found.append(f"{lost.total()} of {len(stamps)} messages on {topic}")
         if self._next_seq <= self._last_seq:
             found.append(f"states {self._next_seq} to {self._last_seq}")
         return found

@@ -27,7 +27,7 @@ from sensor_msgs.msg import CompressedImage
 from bench_tasks import cdr
 from bench_tasks.errors import BenchError
 from bench_tasks.graph_node import Graph
-from bench_tasks.images import decode_frame, encode_frame, image_topic
+from bench_tasks.images import decode_frame, encode_frame
 from bench_tasks.ros_node import LostNode, from_message, to_message
 from bench_tasks.vocabulary import (
     ActionChunk,
@@ -81,8 +81,7 @@ class RemoteWorld:
 
     def _count(self, state: WorldState) -> None:
         self._seq = state.seq
-        for topic in ("/world/state", "/clock", "/joint_states"):
-            self._graph.sent[topic] += 1
+        self._graph.count_state(state)
 
     def step(self, chunk: ActionChunk) -> list[WorldState]:
         """Collect the states that the chunk's actions lead to; in realtime all that have come."""
@@ -127,7 +126,7 @@ class RemoteWorld:
         response = self._graph.capture.call(Capture.Request(cameras=list(cameras)))
         frames = tuple(decode_frame(from_message(image)) for image in response.images)
         for frame in frames:
-            self._graph.sent[image_topic(frame.camera)] += 1
+            self._graph.count_picture(frame.camera, frame.stamp_ns)
         return frames
 
 

@@ -30,6 +30,7 @@ from bench_tasks.remote_node import RemotePlanner, RemotePolicy, RemoteWorld, To
 from bench_tasks.ros_node import BenchNode, Caller, LostNode, Stopped, parameter
 from bench_tasks.ros_node import main as run_node
 from bench_tasks.scoring import EpisodeScore
+from bench_tasks.streams import parse_streams
 from bench_tasks.tasks.base import Task
 from bench_tasks.vocabulary import Verdict
 
@@ -75,8 +76,9 @@ class TaskNode(BenchNode):
         deadline_s = parameter(self, "deadline_s", 60.0)
         planner_deadline_s = parameter(self, "planner_deadline_s", 300.0)
         self.graph = Graph(
-            self, deadline_s, planner_deadline_s, self.config.record, self.clock == "realtime"
-        )
+            self, deadline_s, planner_deadline_s, self.config.record, self.clock == "realtime",
+            parse_streams(parameter(self, "cameras", "")),
+        )  # fmt: skip
         self.record = Caller(self, Record, "/recorder/record", deadline_s)
         self.died = ""
         self._thread = threading.Thread(target=self._work, daemon=True)
@@ -173,7 +175,8 @@ class _Run:
 
         steps: list[Callable[[], object]] = [] if manifest is None else [finish]
         if manifest is not None and self.done:
-            steps.insert(0, lambda: scoring.save_scores(self.out, self.done))
+            # Behind the manifest, which gives back the space that it kept free.
+            steps.append(lambda: scoring.save_scores(self.out, self.done))
         for step in (*steps, self._report):
             try:
                 step()
@@ -279,11 +282,14 @@ class _Run:
         """Close the bag once everything has arrived, and score it."""
         status = "complete" if verdict else "failed"
         expected = dict(self.graph.sent) if verdict else {}
+        pictures = self.graph.pictures if verdict else {}
         try:
             request = Record.Request(
                 start=False, last_seq=sink.last_seq,
-                manifest=json.dumps({"status": status, "expected": expected, **more}),
-            )  # fmt: skip
+                manifest=json.dumps(
+                    {"status": status, "expected": expected, "pictures": pictures, **more}
+                ),
+            )
             end = time.monotonic() + FINISH_WAIT_S
             while self.node.record.call(request).waiting:
                 request.force = time.monotonic() > end

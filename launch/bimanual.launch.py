@@ -61,6 +61,7 @@ def nodes(context):
         "latency": config.latency, "vary": ",".join(config.vary),
         "out": str(Path(config.out).absolute()), "robot": settings.robot,
         "command": launch_args.summary(given, "bimanual.launch.py"), **clock,
+        **streams,
     }  # fmt: skip
     started.append(node("task", task))
     if settings.viewer == "foxglove":

@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from sensor_msgs.msg import CameraInfo, CompressedImage, Image
 
-from bench_tasks.images import encode_camera_info, encode_frame, encode_image, image_topic
+from bench_tasks.images import (
+    encode_camera_info,
+    encode_frame,
+    encode_image,
+    image_topic,
+    info_topic,
+)
 from bench_tasks.ros_node import PERIODIC
 from bench_tasks.streams import periods_between
 from bench_tasks.vocabulary import CameraFrame, WorldState
@@ -36,7 +42,7 @@ class Pictures:
         self._raw: dict[str, Any] = {}
         for name in CAMERAS:
             self._jpeg[name] = node.create_publisher(CompressedImage, image_topic(name), PERIODIC)
-            self._info[name] = node.create_publisher(CameraInfo, f"/{name}/camera_info", PERIODIC)
+            self._info[name] = node.create_publisher(CameraInfo, info_topic(name), PERIODIC)
             self._raw[name] = node.create_publisher(Image, f"/{name}/image_raw", PERIODIC)
 
     @property
