@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from bench_tasks import cdr, tasks
 from bench_tasks.errors import UsageError
-from bench_tasks.images import camera_of_topic, decode_frame
+from bench_tasks.images import camera_of_depth, camera_of_topic, decode_depth, decode_frame
 from bench_tasks.manifest import read_json
 from bench_tasks.mcap_file import McapFile, Message
 from bench_tasks.vocabulary import (
@@ -23,7 +23,9 @@ from bench_tasks.vocabulary import (
     WorldState,
 )
 
-__all__ = ["Recording", "find_bags", "frames", "messages", "place_of", "read_bag"]
+__all__ = [
+    "Recording", "find_bags", "frames", "measured_frames", "messages", "place_of", "read_bag",
+]  # fmt: skip
 
 _SCORED = ("/world/scene", "/world/state", "/episode/events", "/episode/verdict")
 _CHUNKS = "/policy/action_chunk"
@@ -114,6 +116,23 @@ def frames(path: Path) -> Iterator[CameraFrame]:
                 yield decode_frame(message.data)
             except ValueError:
                 continue
+
+
+def measured_frames(path: Path) -> dict[tuple[str, int], CameraFrame]:
+    """(camera, state's number) -> picture, of those whose depth was recorded too.
+
+    What a planner saw of the place it pointed at: enough to take its points to the world again.
+    """
+    depths, found = {}, {}
+    for message in messages(path, []):
+        if camera_of_depth(message.topic):
+            camera, stamp_ns, depth = decode_depth(message.data)
+            depths[camera, stamp_ns] = depth
+    for frame in frames(path):
+        depth = depths.get((frame.camera, frame.stamp_ns))
+        if depth is not None:
+            found[frame.camera, frame.seq] = replace(frame, depth=depth)
+    return found
 
 
 def read_bag(path: Path, chunks: bool = False) -> Recording:

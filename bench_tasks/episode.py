@@ -130,7 +130,8 @@ class _Run:
         cameras = agent.metadata.cameras
         if not cameras:
             return Observation(self.state)
-        frames = self.world.capture(cameras)
+        depth = {"depth": True} if agent.metadata.depth else {}
+        frames = self.world.capture(cameras, **depth)
         self.sink.frames(frames)
         return Observation(self.state, frames)
 

@@ -87,6 +87,13 @@ int64 period_ns
 string layout               # "joint_position"
 float64[] values            # k x 16
 """,
+    "bench_interfaces/msg/CalibratedDepth": """
+# Depth of a picture of the same size, and what takes it to the world.
+std_msgs/Header header      # stamp of the state it shows; frame_id: the camera's optical frame
+float64[9] k                # pinhole intrinsics in pixels, row-major, no distortion
+float64[7] pose             # optical frame (z forward) in the world: x y z qw qx qy qz
+uint8[] data                # 16-bit grey PNG: distance along the optical axis, mm; 0: not known
+""",
     "bench_interfaces/msg/EpisodeEvent": """
 builtin_interfaces/Time stamp
 uint64 seq

@@ -19,7 +19,7 @@ from typing import Any
 from bench_interfaces.srv import Record
 
 from bench_tasks.errors import BenchError, UsageError
-from bench_tasks.images import camera_of_topic, image_topic, info_topic
+from bench_tasks.images import DEPTH_TYPE, camera_of_topic, image_topic, info_topic
 from bench_tasks.recording import TOPICS, BagWriter
 from bench_tasks.ros_node import (
     LATCHED,
@@ -87,6 +87,8 @@ class RecorderNode(BenchNode):
                 self._listen(topic, _JPEG)
             elif topic.endswith("/camera_info") and _INFO in types:
                 self._listen(topic, _INFO)
+            elif DEPTH_TYPE in types:
+                self._listen(topic, DEPTH_TYPE)
 
     # -- messages --------------------------------------------------------------------------------
 

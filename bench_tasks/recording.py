@@ -11,7 +11,7 @@ from typing import Any
 
 from bench_tasks import cdr
 from bench_tasks.bag_writer import TOPICS, BagWriter, RecordingError
-from bench_tasks.images import encode_frame, image_topic
+from bench_tasks.images import DEPTH_TYPE, depth_topic, encode_depth, encode_frame, image_topic
 from bench_tasks.vocabulary import (
     ActionChunk,
     CameraFrame,
@@ -60,12 +60,15 @@ class BagSink:
         self._write("/episode/events", cdr.encode_event(event), event.stamp_ns)
 
     def frames(self, frames: tuple[CameraFrame, ...]) -> None:
-        """Record pictures."""
+        """Record pictures, and their depth where there is any."""
         for frame in frames:
             self.writer.put(
                 image_topic(frame.camera), "sensor_msgs/msg/CompressedImage",
                 encode_frame(frame), frame.stamp_ns,
             )  # fmt: skip
+            if frame.depth is not None:
+                data = encode_depth(frame.camera, frame.stamp_ns, frame.depth)
+                self.writer.put(depth_topic(frame.camera), DEPTH_TYPE, data, frame.stamp_ns)
 
     def verdict(self, verdict: Verdict) -> None:
         """Record the live verdict."""

@@ -22,13 +22,13 @@ from bench_interfaces.srv import (
     SetPlan,
 )
 from bench_interfaces.srv import Plan as PlanSrv
-from sensor_msgs.msg import CompressedImage
 
 from bench_tasks import cdr
 from bench_tasks.errors import BenchError
+from bench_tasks.frames_node import frames_of, put_frames
 from bench_tasks.graph_node import Graph
-from bench_tasks.images import decode_frame, encode_frame
-from bench_tasks.ros_node import LostNode, from_message, to_message
+from bench_tasks.images import depth_topic
+from bench_tasks.ros_node import LostNode, to_message
 from bench_tasks.vocabulary import (
     ActionChunk,
     Answer,
@@ -121,22 +121,22 @@ class RemoteWorld:
         numbers = np.concatenate([np.asarray(p, dtype=np.float64) for p in poses.values()])
         self._graph.move.call(MoveObjects.Request(names=list(poses), poses=numbers.tolist()))
 
-    def capture(self, cameras: tuple[str, ...]) -> tuple[CameraFrame, ...]:
+    def capture(self, cameras: tuple[str, ...], depth: bool = False) -> tuple[CameraFrame, ...]:
         """Take one colour picture per named camera; the world publishes them, too."""
-        response = self._graph.capture.call(Capture.Request(cameras=list(cameras)))
-        frames = tuple(decode_frame(from_message(image)) for image in response.images)
+        response = self._graph.capture.call(Capture.Request(cameras=list(cameras), depth=depth))
+        frames = frames_of(response)
         for frame in frames:
             self._graph.count_picture(frame.camera, frame.stamp_ns)
+            if frame.depth is not None:
+                self._graph.sent[depth_topic(frame.camera)] += 1
         return frames
 
 
 def _metadata(text: str) -> Metadata:
     raw = json.loads(text)
-    return Metadata(raw["name"], raw["version"], tuple(raw["cameras"]), raw["privileged"])
-
-
-def _images(observation: Observation) -> list[CompressedImage]:
-    return [to_message(encode_frame(f), CompressedImage) for f in observation.frames]
+    return Metadata(
+        raw["name"], raw["version"], tuple(raw["cameras"]), raw["privileged"], raw["depth"]
+    )
 
 
 def _state(observation: Observation) -> WorldStateMsg:
@@ -158,30 +158,24 @@ class RemotePlanner:
     def observe(self, observation: Observation) -> None:
         """Let the planner see."""
         self._graph.plan.call(
-            PlanSrv.Request(
-                state=_state(observation), images=_images(observation), observe_only=True
+            put_frames(
+                PlanSrv.Request(state=_state(observation), observe_only=True), observation.frames
             )
         )
 
     def plan(self, request: PlanRequest) -> Plan:
         """Ask for the next steps; what they hold is checked by the conductor, as everywhere."""
-        response = self._graph.plan.call(
-            PlanSrv.Request(
-                instruction=request.instruction, turn=request.turn,
-                state=_state(request.observation), images=_images(request.observation),
-                feedback=json.dumps(request.feedback),
-            )
+        message = PlanSrv.Request(
+            instruction=request.instruction, turn=request.turn,
+            state=_state(request.observation), feedback=json.dumps(request.feedback),
         )  # fmt: skip
+        response = self._graph.plan.call(put_frames(message, request.observation.frames))
         return Plan.from_json(response.plan, check=False)
 
     def ask(self, question: Question, observation: Observation) -> Answer:
         """Ask a question."""
-        response = self._graph.ask.call(
-            Ask.Request(
-                question=json.dumps(asdict(question)), state=_state(observation),
-                images=_images(observation),
-            )
-        )  # fmt: skip
+        message = Ask.Request(question=json.dumps(asdict(question)), state=_state(observation))
+        response = self._graph.ask.call(put_frames(message, observation.frames))
         return Answer.from_json(response.answer)
 
 

@@ -23,8 +23,10 @@ __all__ = [
     "CONTROL_PERIOD_NS",
     "SKILLS",
     "ActionChunk",
+    "BY_POINT",
     "Answer",
     "CameraFrame",
+    "Depth",
     "Event",
     "Grasp",
     "Metadata",
@@ -40,6 +42,7 @@ __all__ = [
     "Verdict",
     "World",
     "WorldState",
+    "plain",
 ]
 
 ARMS = ("left", "right")
@@ -161,8 +164,25 @@ class WorldState:
 
 
 @dataclass(frozen=True)
+class Depth:
+    """What a camera measured together with a picture of the same size, and its calibration.
+
+    `png` is a 16-bit grey PNG of distances along the optical axis in mm, 0 where there is none.
+    `matrix` (9,) are the pinhole intrinsics in pixels, row-major; `pose` (7,) is that of the
+    optical frame (z forward, x right, y down) in the world.
+    """
+
+    png: bytes
+    matrix: tuple[float, ...]
+    pose: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class CameraFrame:
-    """One encoded picture (`format` jpeg or png) taken at state `seq`."""
+    """One encoded picture (`format` jpeg or png) taken at state `seq`.
+
+    `depth` is there when it was asked for (see `Metadata.depth`).
+    """
 
     camera: str
     seq: int
@@ -171,6 +191,7 @@ class CameraFrame:
     height: int
     format: str
     data: bytes
+    depth: Depth | None = None
 
 
 @dataclass(frozen=True)
@@ -179,6 +200,31 @@ class Observation:
 
     state: WorldState
     frames: tuple[CameraFrame, ...] = ()
+
+
+def plain(value: Any) -> Any:
+    """The same value in JSON's own types: what is recorded, and what travels between nodes.
+
+    Arrays and tuples become lists, numpy's numbers Python's. TypeError names what has no such
+    form, where it is made, so that it fails the same in one process and over ROS.
+    """
+    if value is None or type(value) in (bool, int, float, str):
+        return value
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, np.generic | np.ndarray):
+        return plain(value.tolist())
+    for kind in (bool, int, float, str):
+        if isinstance(value, kind):
+            return kind(value)
+    raise TypeError(f"{value!r} cannot be written as JSON")
+
+
+def _make_plain(owner: object, *names: str) -> None:
+    for name in names:
+        object.__setattr__(owner, name, plain(getattr(owner, name)))
 
 
 @dataclass(frozen=True)
@@ -193,6 +239,11 @@ class ActionChunk:
     values: np.ndarray
     needs_plan: bool = False
     detail: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Keep what JSON can hold; TypeError otherwise."""
+        if self.detail:
+            _make_plain(self, "detail")
 
     def checked(self, seq: int) -> ActionChunk:
         """Return the chunk, its values float64; BenchError unless it can answer state `seq`."""
@@ -221,6 +272,8 @@ SKILLS = {
     "home": {},
 }
 """Skill name -> its required arguments. Every call also names its `arm`."""
+BY_POINT = {"grasp": {"point": list}, "place": {"point": list}}
+"""What some skills take in the place of those: a point (3,) in the world, m."""
 
 
 @dataclass(frozen=True)
@@ -228,8 +281,10 @@ class SkillCall:
     """One skill for one arm.
 
     grasp(object[, grasp]): approach, close on and keep hold of an object, by the named grasp.
+    grasp(point[, grasp]): the same with the object that has its surface at a point.
     place(object, pose): carry the held object to pose (7,), or to (3,) keeping its orientation,
     of the object's own frame; open; retreat.
+    place(point): the same with what is held, to stand on the surface at a point as it is turned.
     move_by(offset): translate the TCP by (3,) m. move_to(pose[, opening_m]): TCP to pose (7,).
     open, close: the gripper. home: to the starting configuration.
     """
@@ -242,13 +297,19 @@ class SkillCall:
         "grasp": {"grasp": str}, "move_to": {"opening_m": (int, float)}, "place": {"release": bool},
     }  # fmt: skip
 
+    def __post_init__(self) -> None:
+        """Keep what JSON can hold; TypeError otherwise."""
+        _make_plain(self, "args")
+
     def checked(self) -> SkillCall:
         """Return self; UsageError names a wrong skill, arm, argument or number."""
         if self.skill not in SKILLS:
             raise unknown("skill", self.skill, SKILLS)
         if self.arm not in ARMS:
             raise unknown("arm", self.arm, ARMS)
-        required = SKILLS[self.skill]
+        required: dict[str, Any] = SKILLS[self.skill]
+        if "point" in self.args and self.skill in BY_POINT:
+            required = BY_POINT[self.skill]
         optional = self.OPTIONAL.get(self.skill, {})
         for key in self.args:
             if key not in required and key not in optional:
@@ -261,7 +322,7 @@ class SkillCall:
                     f"{self.skill}: {key} must be a {name}, got {self.args.get(key)!r}"
                 )
         poses = (3, 7) if self.skill == "place" else (7,)
-        for key, sizes in {"pose": poses, "offset": (3,)}.items():
+        for key, sizes in {"pose": poses, "offset": (3,), "point": (3,)}.items():
             if key in self.args:
                 numbers(f"{self.skill} {key}", self.args[key], sizes)
         for key in ("opening_m",):
@@ -309,6 +370,10 @@ class Plan:
     transcript: dict[str, Any] = field(default_factory=dict)
     error: str = ""
 
+    def __post_init__(self) -> None:
+        """Keep what JSON can hold; TypeError otherwise."""
+        _make_plain(self, "raw", "latency_ns", "transcript", "error")
+
     def to_json(self) -> str:
         """JSON text from which `from_json` restores an equal plan."""
         return json.dumps(asdict(self), sort_keys=True)
@@ -352,6 +417,10 @@ class PlanRequest:
     turn: int
     feedback: dict[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        """Keep what JSON can hold; TypeError otherwise."""
+        _make_plain(self, "feedback")
+
 
 @dataclass(frozen=True)
 class Question:
@@ -374,6 +443,10 @@ class Answer:
     latency_ns: int = 0
     transcript: dict[str, Any] = field(default_factory=dict)
     error: str = ""
+
+    def __post_init__(self) -> None:
+        """Keep what JSON can hold; TypeError otherwise."""
+        _make_plain(self, "values", "raw", "latency_ns", "transcript", "error")
 
     def to_json(self) -> str:
         """JSON text from which `from_json` restores an equal answer."""
@@ -425,12 +498,16 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Metadata:
-    """What a planner or policy says of itself."""
+    """What a planner or policy says of itself.
+
+    It is shown pictures of `cameras`, with depth and calibration if it wants `depth`.
+    """
 
     name: str
     version: str
     cameras: tuple[str, ...] = ()
     privileged: bool = False
+    depth: bool = False
 
 
 class World(Protocol):
@@ -453,8 +530,8 @@ class World(Protocol):
         """Put objects at poses (7,), at rest: the experimenter's hand. Shows in the next state."""
         ...
 
-    def capture(self, cameras: tuple[str, ...]) -> tuple[CameraFrame, ...]:
-        """Take one colour picture per named camera, now."""
+    def capture(self, cameras: tuple[str, ...], depth: bool = False) -> tuple[CameraFrame, ...]:
+        """Take one colour picture per named camera, now; with depth and calibration if asked."""
         ...
 
 

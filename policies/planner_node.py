@@ -9,7 +9,7 @@ from bench_interfaces.srv import Ask, Plan, ResetAgent
 
 from bench_tasks import cdr
 from bench_tasks.errors import UsageError
-from bench_tasks.images import decode_frame
+from bench_tasks.frames_node import frames_of
 from bench_tasks.ros_node import BenchNode, answer, from_message, parameter
 from bench_tasks.ros_node import main as run_node
 from bench_tasks.vocabulary import Observation, PlanRequest, Question, Scene
@@ -69,7 +69,7 @@ class PlannerNode(BenchNode):
 def _observation(request: Plan.Request | Ask.Request) -> Observation:
     """State and pictures of a request."""
     state = cdr.decode_state(from_message(request.state))
-    return Observation(state, tuple(decode_frame(from_message(m)) for m in request.images))
+    return Observation(state, frames_of(request))
 
 
 def main(args: list[str] | None = None) -> None:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from bench_interfaces.msg import ActionChunk as ActionChunkMsg
+from bench_interfaces.msg import CalibratedDepth
 from bench_interfaces.msg import WorldState as WorldStateMsg
 from bench_interfaces.srv import Infer, ResetAgent, SetPlan
 from sensor_msgs.msg import CompressedImage
 
 from bench_tasks import cdr
 from bench_tasks.errors import BenchError, UsageError
-from bench_tasks.images import decode_frame, image_topic
+from bench_tasks.images import decode_depth, decode_frame, depth_topic, image_topic
 from bench_tasks.ros_node import (
     LATEST,
     TRACK,
@@ -26,7 +27,7 @@ from bench_tasks.ros_node import (
     wait_for_listeners,
 )
 from bench_tasks.ros_node import main as run_node
-from bench_tasks.vocabulary import CameraFrame, Observation, Plan, Scene, WorldState
+from bench_tasks.vocabulary import CameraFrame, Depth, Observation, Plan, Scene, WorldState
 from policies import make_policy
 
 __all__ = ["PolicyNode", "main"]
@@ -53,12 +54,18 @@ class PolicyNode(BenchNode):
         self._scene: Scene | None = None
         self._state: WorldState | None = None
         self._frames: dict[str, CameraFrame] = {}
+        self._depths: dict[tuple[str, int], Depth] = {}
         self._chunk_out = self.create_publisher(ActionChunkMsg, "/policy/action_chunk", TRACK)
         self._by_hand = Unwatched()
         self._states = unwatched(self, WorldStateMsg, "/world/state", LATEST, self._by_hand)
         self._pictures = [
             unwatched(self, CompressedImage, image_topic(camera), LATEST, self._by_hand)
             for camera in self._policy.metadata.cameras
+        ]
+        self._measured = [
+            unwatched(self, CalibratedDepth, depth_topic(camera), LATEST, self._by_hand)
+            for camera in self._policy.metadata.cameras
+            if self._policy.metadata.depth
         ]
         self.create_service(ResetAgent, "/policy/reset", self._reset)
         self.create_service(SetPlan, "/policy/set_plan", self._set_plan)
@@ -74,6 +81,15 @@ class PolicyNode(BenchNode):
             for data in take_all(subscription):
                 frame = decode_frame(data)
                 self._frames[frame.camera] = frame
+        for subscription in self._measured:
+            for data in take_all(subscription):
+                camera, stamp_ns, depth = decode_depth(data)
+                # Of one camera only the newest is ever asked for.
+                self._depths = {k: v for k, v in self._depths.items() if k[0] != camera}
+                self._depths[camera, stamp_ns] = depth
+        for name, frame in self._frames.items():
+            if frame.depth is None and (name, frame.stamp_ns) in self._depths:
+                self._frames[name] = replace(frame, depth=self._depths[name, frame.stamp_ns])
 
     def _wait_for(self, seq: int) -> bool:
         """Whether the state `seq` and its pictures are there, or come in time.
@@ -93,13 +109,14 @@ class PolicyNode(BenchNode):
         """Whether the state `seq` has come, and each picture that belongs to it."""
         if self._state is None or self._scene is None:
             return False
+        wanted = self._policy.metadata
+        frames = [self._frames.get(name) for name in wanted.cameras]
+        if any(f is None or (wanted.depth and f.depth is None) for f in frames):
+            return False
         if self._realtime:
-            cameras = self._policy.metadata.cameras
-            return self._state.seq >= seq and all(name in self._frames for name in cameras)
-        return self._state.seq == seq and all(
-            name in self._frames and self._frames[name].stamp_ns == self._state.stamp_ns
-            for name in self._policy.metadata.cameras
-        )
+            return self._state.seq >= seq
+        stamp_ns = self._state.stamp_ns
+        return self._state.seq == seq and all(f.stamp_ns == stamp_ns for f in frames if f)
 
     # -- services --------------------------------------------------------------------------------
 
@@ -109,6 +126,7 @@ class PolicyNode(BenchNode):
                 wait_for_listeners([(self._chunk_out, self._listeners)], LISTENER_WAIT_S)
                 self._scene = Scene.from_json(request.scene)
                 self._frames.clear()
+                self._depths.clear()
                 self._policy.reset(self._scene, request.seed)
             response.metadata = json.dumps(asdict(self._policy.metadata))
 

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
+from bench_tasks.errors import UsageError
 from bench_tasks.kinematics import dual_arm
 from bench_tasks.robots import HOME_RAD
 from bench_tasks.view import View, compose, invert
@@ -34,6 +35,7 @@ from policies.motion import (
     line_move,
     sample_pair,
 )
+from policies.targets import resolved, standing_on
 
 __all__ = ["SkillPolicy"]
 
@@ -73,18 +75,35 @@ class SkillPolicy:
         self._held: dict[str, _Held] = {}
         self._completed = 0
         self._status = "idle"
+        self._view: View | None = None
+        self._pointed: list[dict] = []
 
     def accept(self, plan: Plan) -> None:
-        """Take a plan to execute from the present state on."""
-        steps = list(plan.checked().steps)
-        for call in itertools.chain.from_iterable(steps):
-            if "object" in call.args:
-                self._scene.object(call.args["object"])
+        """Take a plan to execute from the present state on.
+
+        A point to grasp at stands for the object that has it now, whatever moves later. UsageError
+        when there is no such object, none of a name, or a point came before the first state.
+        """
+        steps, self._pointed = [], []
+        for step in plan.checked().steps:
+            steps.append(tuple(self._meant(call) for call in step))
         self._steps, self._track, self._completed, self._status = steps, None, 0, "done"
+
+    def _meant(self, call: SkillCall) -> SkillCall:
+        """The call with its object by name."""
+        if call.skill == "grasp" and "point" in call.args:
+            if self._view is None:
+                raise UsageError("a point means nothing before the first state")
+            meant = resolved(self._view, call)
+            self._pointed.append({"point": call.args["point"], "object": meant.args["object"]})
+            return meant
+        if "object" in call.args:
+            self._scene.object(call.args["object"])
+        return call
 
     def infer(self, observation: Observation) -> ActionChunk:
         """Return the next actions, or say how the plan went."""
-        view = View(self._scene, observation.state)
+        view = self._view = View(self._scene, observation.state)
         try:
             self._check_hold(view)
             if self._track is not None and len(self._track) == 0:
@@ -105,6 +124,8 @@ class SkillPolicy:
 
     def _ask(self, view: View, detail: dict) -> ActionChunk:
         held = {arm: item.name for arm, item in self._held.items()}
+        if self._pointed:
+            detail = {**detail, "pointed": self._pointed}
         return ActionChunk(
             view.state.seq, np.zeros((0, 16)), True,
             {**detail, "completed": self._completed, "held": held},
@@ -224,10 +245,14 @@ class SkillPolicy:
                 )
 
     def _place_target(self, view: View, call: SkillCall) -> np.ndarray:
-        name, held = call.args["object"], self._held.get(call.arm)
+        held = self._held.get(call.arm)
+        name = call.args.get("object", held.name if held else "anything")
         if held is None or held.name != name:
             raise _Failure(call, f"not held: {call.arm} hand does not hold {name}")
-        pose = np.asarray(call.args["pose"], dtype=np.float64)
+        if "point" in call.args:
+            pose = np.array(standing_on(view, name, np.array(call.args["point"])))
+        else:
+            pose = np.asarray(call.args["pose"], dtype=np.float64)
         if pose.size == 3:
             pose = np.concatenate([pose, view.pose(name)[3:]])
         return compose(pose, invert(held.pose_tcp_object))
@@ -239,9 +264,8 @@ class SkillPolicy:
         down = target + np.array([0, 0, RELEASE_HEIGHT_M, 0, 0, 0, 0])
         moves = [("line", up), (route, above), ("line", down)]
         if call.args.get("release", True):
-            width = next(
-                (g.width_m for g in self._scene.object(call.args["object"]).grasps), 0.0
-            )
+            item = self._scene.object(self._held[call.arm].name)
+            width = next((g.width_m for g in item.grasps), 0.0)
             retreat = target + np.array([0, 0, RETREAT_M, 0, 0, 0, 0])
             moves += [("grip", min(MAX_OPENING_M, width + CLEARANCE_M)), ("line", retreat)]
         return self._chain(call.arm, start, moves)

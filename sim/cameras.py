@@ -13,8 +13,9 @@ import mujoco
 import numpy as np
 
 from bench_tasks.errors import BenchError, unknown
+from bench_tasks.images import depth_png
 from bench_tasks.view import compose
-from bench_tasks.vocabulary import CameraFrame
+from bench_tasks.vocabulary import CameraFrame, Depth
 from sim.scene import CAMERAS, Cell
 
 __all__ = ["CameraInfo", "Cameras", "camera_info"]
@@ -116,12 +117,23 @@ class Cameras:
         mujoco.mju_mat2Quat(quat, data.cam_xmat[index])
         return compose(np.concatenate([data.cam_xpos[index], quat]), _OPTICAL_FROM_MUJOCO)
 
-    def frame(self, data: mujoco.MjData, camera: str, seq: int, stamp_ns: int) -> CameraFrame:
-        """Colour picture as JPEG."""
+    def measured(self, data: mujoco.MjData, camera: str) -> Depth:
+        """Depth with the calibration that takes it to the world."""
+        info = camera_info(self._cell.model, camera, self.width, self.height)
+        return Depth(
+            depth_png(self.depth(data, camera)), tuple(info.matrix.ravel().tolist()),
+            tuple(self.pose(data, camera).tolist()),
+        )  # fmt: skip
+
+    def frame(
+        self, data: mujoco.MjData, camera: str, seq: int, stamp_ns: int, depth: bool = False
+    ) -> CameraFrame:
+        """Colour picture as JPEG, with depth if asked."""
         picture = cv2.cvtColor(self.color(data, camera), cv2.COLOR_RGB2BGR)
         _, encoded = cv2.imencode(".jpg", picture, [cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY])
         return CameraFrame(
-            camera, seq, stamp_ns, self.width, self.height, "jpeg", encoded.tobytes()
+            camera, seq, stamp_ns, self.width, self.height, "jpeg", encoded.tobytes(),
+            self.measured(data, camera) if depth else None,
         )
 
     def close(self) -> None:

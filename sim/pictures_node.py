@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from bench_interfaces.msg import CalibratedDepth
 from sensor_msgs.msg import CameraInfo, CompressedImage, Image
 
 from bench_tasks.images import (
+    depth_topic,
     encode_camera_info,
+    encode_depth,
     encode_frame,
     encode_image,
     image_topic,
@@ -29,8 +32,8 @@ __all__ = ["Pictures"]
 class Pictures:
     """Publishes pictures: those asked for by `Capture`, and streams while the world runs.
 
-    The compressed topic and its calibration always carry them; raw pixels are published only
-    while somebody listens.
+    The compressed topic and its calibration always carry them, the depth topic when depth was
+    asked for; raw pixels are published only while somebody listens.
     """
 
     def __init__(self, node: BenchNode, world: SimWorld, streams: dict[str, float]) -> None:
@@ -40,15 +43,19 @@ class Pictures:
         self._jpeg: dict[str, Any] = {}
         self._info: dict[str, Any] = {}
         self._raw: dict[str, Any] = {}
+        self._depth: dict[str, Any] = {}
         for name in CAMERAS:
             self._jpeg[name] = node.create_publisher(CompressedImage, image_topic(name), PERIODIC)
             self._info[name] = node.create_publisher(CameraInfo, info_topic(name), PERIODIC)
+            self._depth[name] = node.create_publisher(
+                CalibratedDepth, depth_topic(name), PERIODIC
+            )
             self._raw[name] = node.create_publisher(Image, f"/{name}/image_raw", PERIODIC)
 
     @property
     def publishers(self) -> list[Any]:
         """What a recorder listens to."""
-        return [*self._jpeg.values(), *self._info.values()]
+        return [*self._jpeg.values(), *self._info.values(), *self._depth.values()]
 
     def stream(self, state: WorldState) -> None:
         """Take and publish the pictures that are due at this state."""
@@ -61,6 +68,8 @@ class Pictures:
         for frame in frames:
             name, size = frame.camera, (frame.width, frame.height)
             self._jpeg[name].publish(encode_frame(frame))
+            if frame.depth is not None:
+                self._depth[name].publish(encode_depth(name, frame.stamp_ns, frame.depth))
             info = camera_info(self._world.model, name, *size)
             self._info[name].publish(
                 encode_camera_info(name, frame.stamp_ns, *size, tuple(info.matrix.ravel()))

@@ -350,12 +350,12 @@ class SimWorld:
         self._seq, self._command = saved.state.seq, saved.state.command.copy()
         return self._state
 
-    def capture(self, cameras: tuple[str, ...]) -> tuple[CameraFrame, ...]:
-        """Take one colour picture per named camera, now."""
+    def capture(self, cameras: tuple[str, ...], depth: bool = False) -> tuple[CameraFrame, ...]:
+        """Take one colour picture per named camera, now; with depth and calibration if asked."""
         self._need_episode()
         stamp = self._seq * CONTROL_PERIOD_NS
         return tuple(
-            self.cameras.frame(self._data, camera, self._seq, stamp) for camera in cameras
+            self.cameras.frame(self._data, camera, self._seq, stamp, depth) for camera in cameras
         )
 
     @property

@@ -18,11 +18,11 @@ from bench_interfaces.msg import Verdict as VerdictMsg
 from bench_interfaces.msg import WorldState as WorldStateMsg
 from bench_interfaces.srv import Capture, LoadEpisode, MoveObjects
 from rosgraph_msgs.msg import Clock
-from sensor_msgs.msg import CompressedImage, JointState
+from sensor_msgs.msg import JointState
 
 from bench_tasks import cdr
 from bench_tasks.errors import BenchError, UsageError, unknown
-from bench_tasks.images import encode_frame
+from bench_tasks.frames_node import put_frames
 from bench_tasks.ros_node import (
     LATCHED,
     PERIODIC,
@@ -236,9 +236,9 @@ class WorldNode(BenchNode):
 
     def _capture(self, request: Capture.Request, response: Capture.Response):
         def work() -> None:
-            frames = self.world.capture(tuple(request.cameras))
+            frames = self.world.capture(tuple(request.cameras), request.depth)
             self.pictures.publish(frames)
-            response.images = [to_message(encode_frame(f), CompressedImage) for f in frames]
+            put_frames(response, frames)
 
         return answer(response, work)
 

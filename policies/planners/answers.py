@@ -54,13 +54,15 @@ def name_finder(scene: Scene, tell: bool) -> Callable[[str], str]:
 
 
 def read_plan(
-    text: str, actions: bool, find_name: Callable[[str], str]
+    text: str, actions: bool, find_name: Callable[[str], str],
+    locate: Callable[[dict[str, Any]], dict[str, Any]] = dict,
 ) -> tuple[tuple[Step, ...], Found]:
     """Steps of a model's answer, and the JSON they came from.
 
     The answer is an object whose `executable_plan` is a list of steps. With `actions` a step is a
     list of 16 numbers, else one skill call {skill, arm, args} or a list of two, one for each arm.
-    AnswerError says which step is wrong and why.
+    `locate` takes points in pictures, among a call's arguments, to the world. AnswerError says
+    which step is wrong and why.
     """
     found = find_json(text)
     plan = found.value.get("executable_plan")
@@ -73,23 +75,25 @@ def read_plan(
     steps = []
     for i, entry in enumerate(plan):
         try:
-            steps.append(step_from_action(entry) if actions else _step(entry, find_name))
+            steps.append(step_from_action(entry) if actions else _step(entry, find_name, locate))
         except UsageError as error:
             raise AnswerError(f"step {i + 1}: {error}") from None
     return tuple(steps), found
 
 
-def _step(entry: Any, find_name: Callable[[str], str]) -> Step:
+def _step(entry: Any, find_name: Callable[[str], str], locate: Callable[[dict], dict]) -> Step:
     calls = entry if isinstance(entry, list) else [entry]
     if not 1 <= len(calls) <= 2:
         raise AnswerError(f"a step needs one call, or one for each arm, got {len(calls)}")
-    step = tuple(_call(call, find_name) for call in calls)
+    step = tuple(_call(call, find_name, locate) for call in calls)
     if len({call.arm for call in step}) != len(step):
         raise AnswerError(f"both calls are for the {step[0].arm} arm")
     return step
 
 
-def _call(raw: Any, find_name: Callable[[str], str]) -> SkillCall:
+def _call(
+    raw: Any, find_name: Callable[[str], str], locate: Callable[[dict], dict]
+) -> SkillCall:
     if not isinstance(raw, dict):
         raise AnswerError(f"a call is an object with skill, arm and args, got {str(raw)[:60]!r}")
     for key in ("skill", "arm"):
@@ -101,7 +105,7 @@ def _call(raw: Any, find_name: Callable[[str], str]) -> SkillCall:
     extra = sorted(set(raw) - {"skill", "arm", "args"})
     if extra:
         raise AnswerError(f"{extra[0]!r} belongs into args: a call has skill, arm and args only")
-    args = {key: value for key, value in args.items() if value is not None}
+    args = locate({key: value for key, value in args.items() if value is not None})
     if isinstance(args.get("object"), str):
         args["object"] = find_name(args["object"])
     return SkillCall(raw["skill"], raw["arm"], args).checked()

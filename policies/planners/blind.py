@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from bench_tasks.errors import unknown
+from bench_tasks.errors import UsageError, unknown
 from bench_tasks.vocabulary import (
     Answer,
     Metadata,
@@ -34,6 +34,8 @@ class BlindPlanner:
             inner = OpenAIPlanner()
         self._inner = inner
         seen = inner.metadata
+        if seen.depth:
+            raise UsageError("planner blind has no pictures to point in: leave dialect out")
         self.metadata = Metadata(f"blind:{seen.name}", seen.version, (), seen.privileged)
 
     @classmethod

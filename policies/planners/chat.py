@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import time
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bench_tasks import tasks
-from bench_tasks.errors import BenchError, unknown
+from bench_tasks.errors import BenchError, UsageError, unknown
 from bench_tasks.vocabulary import (
     Answer,
     CameraFrame,
@@ -21,6 +22,7 @@ from bench_tasks.vocabulary import (
     PlanRequest,
     Question,
     Scene,
+    SkillCall,
     WorldState,
 )
 from policies.planners.answers import (
@@ -30,12 +32,17 @@ from policies.planners.answers import (
     read_answers,
     read_plan,
 )
+from policies.planners.dialects import DIALECTS
 from policies.planners.jsontext import AnswerError
+from policies.planners.points import Pointer
+from policies.planners.spoken import read_spoken
 from policies.prompts import Prompts
 
 __all__ = ["ChatOptions", "ChatPlanner", "Completion", "Message", "PlannerError"]
 
 HISTORIES = ("multi", "single")
+SPOKEN = "rynnbrain"
+"""The dialect that has a plan language of its own in the place of JSON."""
 
 
 class PlannerError(BenchError):
@@ -53,8 +60,9 @@ class ChatOptions:
 
     help: none, names, poses or recipe. prompt: version of the templates. history: multi keeps
     earlier turns and pictures shown as explicit memory, single forgets. history_images: how many
-    earlier pictures are sent again. cameras: a+b, or none. max_tokens: of one answer.
-    budget_calls, budget_tokens: of one episode; 0 is no limit.
+    earlier pictures are sent again. cameras: a+b, or none. dialect: how the model points in
+    pictures (of `dialects.DIALECTS`), or none. max_tokens: of one answer. budget_calls,
+    budget_tokens: of one episode; 0 is no limit.
     """
 
     model: str = ""
@@ -63,6 +71,7 @@ class ChatOptions:
     history: str = "multi"
     history_images: int = 8
     cameras: tuple[str, ...] = ("head", "third")
+    dialect: str = "none"
     max_tokens: int = 2048
     temperature: float = 0.0
     budget_calls: int = 0
@@ -91,7 +100,7 @@ class Completion:
     details: dict[str, Any] = field(default_factory=dict)
 
 
-class ChatPlanner:
+class ChatPlanner(ABC):
     """A planner that asks a model; subclasses give `name`, `version` and `_complete`."""
 
     name = "chat"
@@ -101,13 +110,20 @@ class ChatPlanner:
     def __init__(self, options: ChatOptions | None = None) -> None:
         """Take options; UsageError on a wrong one. Nothing is loaded or connected to yet."""
         self.options = options or self.Options()
-        self._prompts = Prompts(self.options.prompt, self.options.help)
+        dialect = self.options.dialect
+        if dialect != "none" and dialect not in DIALECTS:
+            raise unknown("dialect", dialect, [*DIALECTS, "none"])
+        if dialect != "none" and not self.options.cameras:
+            raise UsageError(f"planner {self.name}: dialect {dialect} needs cameras to point in")
+        self._dialect = "" if dialect == "none" else dialect
+        self._prompts = Prompts(self.options.prompt, self.options.help, self._dialect)
         if self.options.history not in HISTORIES:
             raise unknown("history", self.options.history, HISTORIES)
-        label = ":".join(filter(None, [self.name, self.options.model, self.options.help]))
+        parts = [self.name, self.options.model, self.options.help, self._dialect]
+        label = ":".join(filter(None, parts))
         self.metadata = Metadata(
             label, f"{self.version}+prompt.{self.options.prompt}", self.options.cameras,
-            privileged=self.options.help != "none",
+            privileged=self.options.help != "none", depth=bool(self._dialect),
         )  # fmt: skip
         self._scene: Scene | None = None
         self._forget()
@@ -117,6 +133,7 @@ class ChatPlanner:
         self._shown: list[str | CameraFrame] = []
         self._told: set[str] = set()
         self._start: WorldState | None = None
+        self._held: tuple[str, ...] = ()
         self._calls = self._tokens = self._seed = 0
         self._cost = 0.0
 
@@ -128,6 +145,7 @@ class ChatPlanner:
         self._forget()
         self._scene, self._seed, self._skills = scene, seed, task.skills
         self._actions = task.skills == ("move_to",)
+        self._spoken = self._dialect == SPOKEN and not self._actions
         self._find_name = name_finder(scene, self._prompts.tells_names)
 
     def observe(self, observation: Observation) -> None:
@@ -141,23 +159,38 @@ class ChatPlanner:
         scene, observation = self._need_scene(), request.observation
         if self._start is None:
             self._start = observation.state
-        frames = observation.frames
-        text = self._prompts.turn(request, scene, self._start, bool(frames))
+        if "held" in request.feedback:
+            self._held = tuple(request.feedback["held"])
+        frames, first = observation.frames, self._pictures_before() + 1
+        text = self._prompts.turn(request, scene, self._start, first)
         system = self._prompts.plan_system(self._actions, self._skills)
-        schema = plan_schema(self._actions, self._skills)
+        schema = {} if self._spoken else plan_schema(self._actions, self._skills)
         completion, transcript, latency = self._call(system, text, frames, schema)
+        pointer = Pointer(self._dialect, frames, first)
+        if self._dialect:
+            transcript["points"] = pointer.found
         try:
             self._refuse_truncated(completion)
-            steps, found = read_plan(completion.text, self._actions, self._find_name)
+            steps = self._steps(completion.text, pointer, transcript)
         except AnswerError as error:
             return Plan((), completion.text, latency, transcript, str(error))
-        transcript |= {"parsed": found.value, "repairs": list(found.repairs)}
         return Plan(steps, completion.text, latency, transcript)
+
+    def _steps(
+        self, text: str, pointer: Pointer, transcript: dict[str, Any]
+    ) -> tuple[tuple[SkillCall, ...], ...]:
+        """Steps of an answer; AnswerError when it cannot be read."""
+        if self._spoken:
+            return read_spoken(text, pointer, self._held)
+        locate = pointer.args if self._dialect else dict
+        steps, found = read_plan(text, self._actions, self._find_name, locate)
+        transcript |= {"parsed": found.value, "repairs": list(found.repairs)}
+        return steps
 
     def ask(self, question: Question, observation: Observation) -> Answer:
         """Ask a question. PlannerError when the model cannot be asked."""
         scene, frames = self._need_scene(), observation.frames
-        text = self._prompts.question(question, observation, scene, bool(frames))
+        text = self._prompts.question(question, observation, scene)
         system, schema = self._prompts.question_system(), answer_schema(question)
         completion, transcript, latency = self._call(system, text, frames, schema)
         try:
@@ -170,9 +203,12 @@ class ChatPlanner:
 
     # -- what a back end gives -------------------------------------------------------------------
 
+    @abstractmethod
     def _complete(self, messages: list[Message], schema: dict[str, Any]) -> Completion:
-        """The model's answer; PlannerError when there is none."""
-        raise NotImplementedError
+        """The model's answer; PlannerError when there is none.
+
+        `schema` is {} when the answer is no JSON.
+        """
 
     # -- one call --------------------------------------------------------------------------------
 
@@ -225,6 +261,11 @@ class ChatPlanner:
         if completion.truncated:
             raise AnswerError(f"the answer was cut off after {self.options.max_tokens} tokens")
 
+    def _pictures_before(self) -> int:
+        """Pictures that come before those of now, counting the ones no longer sent."""
+        earlier = [part for message in self._past for part in message.parts]
+        return sum(isinstance(part, CameraFrame) for part in [*earlier, *self._shown])
+
     def _memory(self) -> list[Message]:
         """Earlier turns; of more than `history_images` pictures, those shown stay longest."""
         pictures = [
@@ -259,7 +300,10 @@ class ChatPlanner:
             for part in message.parts:
                 if isinstance(part, CameraFrame):
                     digest = hashlib.sha256(part.data).hexdigest()
-                    parts.append({"image": digest, "camera": part.camera, "seq": part.seq})
+                    picture = {"image": digest, "camera": part.camera, "seq": part.seq}
+                    if part.depth is not None:
+                        picture["depth"] = hashlib.sha256(part.depth.png).hexdigest()
+                    parts.append(picture)
                     continue
                 digest = hashlib.sha256(part.encode()).hexdigest()[:16]
                 if digest not in self._told:
@@ -270,5 +314,6 @@ class ChatPlanner:
         return {
             "planner": self.name, "model": self.options.model, "help": self.options.help,
             "prompt_version": self.options.prompt, "history": self.options.history,
+            **({"dialect": self._dialect} if self._dialect else {}),
             "messages": turns, "texts": texts,
         }  # fmt: skip

@@ -83,8 +83,7 @@ class HumanPlanner:
         scene = self._episode()
         self._start: WorldState | None = self._start or request.observation.state
         self._show(request.observation)
-        frames = bool(request.observation.frames)
-        prompt = self._prompts.turn(request, scene, self._start, frames)
+        prompt = self._prompts.turn(request, scene, self._start)
         self._say(prompt + "\n")
         begun, lines = time.perf_counter_ns(), []
         while line := self._read("> "):
@@ -106,8 +105,7 @@ class HumanPlanner:
         """Ask each item; an empty line leaves it unanswered."""
         scene = self._episode()
         self._show(observation)
-        frames = bool(observation.frames)
-        self._say(self._prompts.question(question, observation, scene, frames) + "\n")
+        self._say(self._prompts.question(question, observation, scene) + "\n")
         begun = time.perf_counter_ns()
         given = {
             item: self._read(f"{item} ({'/'.join(choices)}): ")

@@ -128,7 +128,7 @@ class OpenAIPlanner(ChatPlanner):
             "max_tokens": self.options.max_tokens, "temperature": self.options.temperature,
             "seed": self._seed,
         }  # fmt: skip
-        if self.options.structured != "none":
+        if schema and self.options.structured != "none":
             body["response_format"] = {
                 "type": "json_schema", "json_schema": {"name": "answer", "schema": schema},
             }  # fmt: skip

@@ -60,11 +60,16 @@ def _fill(template: str, **values: object) -> str:
 class Prompts:
     """The texts of one version at one level of help. UsageError on an unknown one."""
 
-    def __init__(self, version: str = "v1", help: str = "none") -> None:  # noqa: A002
-        """Choose version and level."""
+    def __init__(
+        self, version: str = "v1", help: str = "none", dialect: str = "",  # noqa: A002
+    ) -> None:
+        """Choose version, level, and how to point in pictures ("": not at all)."""
         if help not in HELP:
             raise unknown("level of help", help, HELP)
         self._texts, self.version, self.help = _templates(version), version, help
+        self._pointing: dict[str, str] | None = None
+        if dialect:
+            self._pointing = self._texts["dialects"][dialect]
 
     @property
     def tells_names(self) -> bool:
@@ -73,20 +78,29 @@ class Prompts:
 
     def plan_system(self, actions: bool, skills: tuple[str, ...]) -> str:
         """What a planner is told once: frames, what a plan consists of, the form of an answer."""
-        texts = self._texts
+        texts, pointing = self._texts, None if actions else self._pointing
+        if pointing and "language" in pointing:
+            return "\n".join([texts["system"].strip(), pointing["language"].strip()])
         form = "actions" if actions else "skills"
-        lines = "\n".join(texts["skill_lines"][skill] for skill in skills)
-        how = _fill(texts[form], example=texts[f"{form}_example"].strip(), skills=lines)
-        return "\n".join([texts["system"].strip(), how, texts["finish"].strip()])
+        known, example = dict(texts["skill_lines"]), texts[f"{form}_example"]
+        parts = [texts["system"].strip()]
+        if pointing:
+            known |= {k: _fill(v, **pointing) for k, v in texts["point_lines"].items()}
+            example = _fill(texts["point_example"], **pointing)
+        lines = "\n".join(known[skill] for skill in skills)
+        parts.append(_fill(texts[form], example=example.strip(), skills=lines))
+        if pointing:
+            parts.append(_fill(texts["pointing"], **pointing))
+        return "\n".join([*parts, texts["finish"].strip()])
 
     def question_system(self) -> str:
         """What a planner is told once when it is asked a question."""
         return self._texts["question_system"].strip()
 
     def turn(
-        self, request: PlanRequest, scene: Scene, start: WorldState, pictures: bool
+        self, request: PlanRequest, scene: Scene, start: WorldState, first: int = 1
     ) -> str:
-        """What a planner is told at each call."""
+        """What a planner is told at each call; `first` is the number of its first picture."""
         state = request.observation.state
         texts = self._texts
         parts = [
@@ -96,19 +110,19 @@ class Prompts:
             ),  # fmt: skip
             *self._help(scene, state, start, request.turn),
             self._feedback(request.feedback),
-            self._pictures(request.observation, pictures),
+            self._pictures(request.observation, first),
         ]
         return "\n".join(part for part in parts if part)
 
     def question(
-        self, question: Question, observation: Observation, scene: Scene, pictures: bool
+        self, question: Question, observation: Observation, scene: Scene
     ) -> str:
         """The text of a question."""
         choices = [f"- {item}: {' or '.join(c)}" for item, c in question.choices.items()]
         example = json.dumps({item: "..." for item in question.choices})
         help_ = self._help(scene, observation.state, None, 0)
         parts = [
-            *help_, self._pictures(observation, pictures),
+            *help_, self._pictures(observation),
             _fill(
                 self._texts["question"], text=question.text, choices="\n".join(choices),
                 example=example,
@@ -139,10 +153,13 @@ class Prompts:
             )
         return "\n".join(lines)
 
-    def _pictures(self, observation: Observation, pictures: bool) -> str:
-        if not pictures:
+    def _pictures(self, observation: Observation, first: int | None = None) -> str:
+        if not observation.frames:
             return self._texts["no_pictures"]
-        names = ", ".join(f.camera for f in observation.frames)
+        names = [f.camera for f in observation.frames]
+        if self._pointing and first is not None:
+            names = [f"frame {first + k} ({name})" for k, name in enumerate(names)]
+        names = ", ".join(names)
         return _fill(self._texts["pictures"], cameras=names)
 
     def _help(

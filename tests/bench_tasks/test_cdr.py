@@ -14,7 +14,7 @@ from mcap_ros2._dynamic import generate_dynamic
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from bench_tasks import cdr, images, interfaces
-from bench_tasks.vocabulary import ActionChunk, CameraFrame, Event, Verdict
+from bench_tasks.vocabulary import ActionChunk, CameraFrame, Depth, Event, Verdict
 
 MSG_DIR = Path(__file__).parents[2] / "ros_ws" / "src" / "bench_interfaces" / "msg"
 PNG = bytes.fromhex(
@@ -40,6 +40,9 @@ MESSAGES = {
     "bench_interfaces/msg/Scene": cdr.encode_scene(made.scene()),
     "bench_interfaces/msg/Verdict": cdr.encode_verdict(
         Verdict("t", 1, True, 1.0, "", {"a": True}, 3, 0.06)
+    ),
+    "bench_interfaces/msg/CalibratedDepth": images.encode_depth(
+        "head", 5, Depth(PNG, tuple(map(float, range(9))), (0.1, 0.2, 0.3, 1.0, 0.0, 0.0, 0.0))
     ),
     "rosgraph_msgs/msg/Clock": cdr.encode_clock(1_000_000_001),
     "sensor_msgs/msg/JointState": cdr.encode_joint_state(made.state(1), made.JOINTS),

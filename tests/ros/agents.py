@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 
 import numpy as np
@@ -84,8 +85,26 @@ class PolicyCrashes(HoldPolicy):
         raise ZeroDivisionError("1/0")
 
 
+class SeesDepth(HoldPolicy):
+    """It says what it saw at state 30: pictures with depth of the very state it answers."""
+
+    metadata = Metadata("sees_depth", "1", ("head", "third"), depth=True)
+
+    def infer(self, observation):
+        """Hold, then tell a hash of all that was measured."""
+        state, seen = observation.state, hashlib.sha256()
+        for frame in observation.frames:
+            if frame.seq != state.seq or frame.depth is None:
+                raise BenchError(f"state {state.seq}: no depth of {frame.camera}")
+            seen.update(repr(frame).encode())
+        if state.seq >= 30:
+            raise BenchError(f"saw {seen.hexdigest()[:16]}")
+        return super().infer(observation)
+
+
 PLANNERS = {"malformed": Malformed, "silent": Silent, "crashes": Crashes}
-POLICIES = {"not_finite": NotFinite, "wrong_seq": WrongSeq, "crashes": PolicyCrashes}
+POLICIES = {"not_finite": NotFinite, "wrong_seq": WrongSeq, "crashes": PolicyCrashes,
+            "sees_depth": SeesDepth}  # fmt: skip
 
 
 def register() -> None:

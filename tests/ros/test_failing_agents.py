@@ -46,6 +46,7 @@ def story(path):
             "policy error: an action chunk holds a number that is not finite",
         ),
         ("lift_pot", {"policy": "wrong_seq"}, "policy error: an action chunk answers state "),
+        ("lift_pot", {"policy": "sees_depth"}, "policy error: saw "),
         ("lift_pot", {"policy": "crashes"}, "policy error: crash: ZeroDivisionError('1/0')"),
     ],
 )
