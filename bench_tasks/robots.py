@@ -13,8 +13,8 @@ from bench_tasks.errors import BenchError
 from bench_tasks.vocabulary import ARMS
 
 __all__ = [
-    "BASE_OFFSET_M", "HOME_RAD", "JOINT_NAMES", "MAX_ACCELERATION", "MAX_VELOCITY", "TCP_OFFSET_M",
-    "arm_mjcf", "base_position",
+    "BASE_OFFSET_M", "HOME_RAD", "JOINT_LIMITS_RAD", "JOINT_NAMES", "MAX_ACCELERATION",
+    "MAX_GRIPPER_SPEED_M_S", "MAX_VELOCITY", "TCP_OFFSET_M", "arm_mjcf", "base_position",
 ]
 
 BASE_OFFSET_M = 0.35
@@ -28,11 +28,27 @@ TCP_OFFSET_M = 0.1034
 
 JOINT_NAMES = tuple(f"{arm}_fr3_joint{i}" for arm in ARMS for i in range(1, 8))
 
+JOINT_LIMITS_RAD = np.array(
+    [
+        [-2.7437, 2.7437],
+        [-1.7837, 1.7837],
+        [-2.9007, 2.9007],
+        [-3.0421, -0.1518],
+        [-2.8065, 2.8065],
+        [0.5445, 4.5169],
+        [-3.0159, 3.0159],
+    ]
+)
+"""(7, 2) position limits of the FR3, from its data sheet."""
+
 MAX_VELOCITY = np.array([2.62, 2.62, 2.62, 2.62, 5.26, 4.18, 5.26])
 """FR3 joint velocity limits, rad/s (Franka's FCI documentation, robot specifications)."""
 
 MAX_ACCELERATION = np.full(7, 10.0)
 """FR3 joint acceleration limits, rad/s^2 (same source)."""
+
+MAX_GRIPPER_SPEED_M_S = 0.2
+"""Of the opening: each finger of the Franka Hand moves at up to 0.1 m/s."""
 
 
 def base_position(arm: str) -> np.ndarray:

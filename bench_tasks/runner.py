@@ -49,12 +49,11 @@ class Interrupted(BenchError):
 
 def check(config: RunConfig) -> RunConfig:
     """Return the configuration, its `out` filled in; UsageError before anything is created."""
-    from policies import POLICIES, check_planner
+    from policies import check_planner, check_policy
 
     config.checked()
     check_planner(config.planner)
-    if config.policy not in POLICIES:
-        raise unknown("policy", config.policy, POLICIES)
+    check_policy(config.policy)
     import sim.world  # noqa: F401 - chooses the renderer, before anything else brings in mujoco
     from sim.scene import CAMERAS
 

@@ -1,7 +1,7 @@
 """Planners and action policies, found by name and imported only when they are asked for.
 
 To add one, write a class that has the methods of `vocabulary.Planner` or `vocabulary.Policy` and
-takes no arguments, and enter `name: "module:Class"` here. A planner with options has a dataclass
+takes no arguments, and enter `name: "module:Class"` here. One with options has a dataclass
 `Options` with defaults and takes an instance of it: `name:key=value,...` then fills it in.
 """
 
@@ -14,7 +14,9 @@ from bench_tasks.errors import BenchError, UsageError, unknown
 from bench_tasks.vocabulary import Planner, Policy
 from policies.planners.options import build, read_spec
 
-__all__ = ["PLANNERS", "POLICIES", "check_planner", "load", "make_planner", "make_policy"]
+__all__ = [
+    "PLANNERS", "POLICIES", "check_planner", "check_policy", "load", "make_planner", "make_policy",
+]  # fmt: skip
 
 PLANNERS: dict[str, str] = {
     "expert": "policies.planners.expert:ExpertPlanner",
@@ -32,6 +34,9 @@ POLICIES: dict[str, str] = {
     "skills": "policies.skills:SkillPolicy",
     "random": "policies.floors:RandomPolicy",
     "hold": "policies.floors:HoldPolicy",
+    "openpi": "policies.remote.openpi:OpenPIPolicy",
+    "dreamzero": "policies.remote.dreamzero:DreamZeroPolicy",
+    "gr00t": "policies.remote.gr00t:Gr00tPolicy",
 }
 """Policy name -> where its class is."""
 
@@ -53,21 +58,25 @@ def load(kind: str, name: str, registry: dict[str, str]) -> Any:
     raise UsageError(f"{kind} {name} cannot be loaded from {registry[name]!r}: {reason}")
 
 
-def make_planner(spec: str) -> Planner:
-    """A fresh planner from `name` or `name:key=value,...` (see `planners.options`).
-
-    UsageError lists the valid names or options. Models are not loaded, nor servers asked, before
-    the first episode.
-    """
-    name, options = read_spec(spec)
-    kind = load("planner", name, PLANNERS)
+def _make(role: str, spec: str, registry: dict[str, str]) -> Any:
+    """A fresh object from `name` or `name:key=value,...` (see `planners.options`)."""
+    name, options = read_spec(spec, role)
+    kind = load(role, name, registry)
     if hasattr(kind, "from_options"):
         return kind.from_options(options)
     if hasattr(kind, "Options"):
-        return kind(build(name, kind.Options, options))
+        return kind(build(name, kind.Options, options, role))
     if options:
-        raise UsageError(f"planner {name} takes no options, got {', '.join(sorted(options))}")
+        raise UsageError(f"{role} {name} takes no options, got {', '.join(sorted(options))}")
     return kind()
+
+
+def make_planner(spec: str) -> Planner:
+    """A fresh planner; UsageError lists the valid names or options.
+
+    Models are not loaded, nor servers asked, before the first episode.
+    """
+    return _make("planner", spec, PLANNERS)
 
 
 def check_planner(spec: str) -> None:
@@ -75,6 +84,11 @@ def check_planner(spec: str) -> None:
     make_planner(spec)
 
 
-def make_policy(name: str) -> Policy:
-    """A fresh policy; UsageError lists the valid names."""
-    return load("policy", name, POLICIES)()
+def make_policy(spec: str) -> Policy:
+    """A fresh policy; UsageError lists the valid names or options. As for `make_planner`."""
+    return _make("policy", spec, POLICIES)
+
+
+def check_policy(spec: str) -> None:
+    """UsageError when `make_policy` would raise one."""
+    make_policy(spec)

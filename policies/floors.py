@@ -6,6 +6,7 @@ import zlib
 
 import numpy as np
 
+from bench_tasks.robots import JOINT_LIMITS_RAD
 from bench_tasks.vocabulary import (
     ACTION_SIZE,
     MAX_OPENING_M,
@@ -16,24 +17,10 @@ from bench_tasks.vocabulary import (
     Scene,
 )
 
-__all__ = ["CHUNK", "JOINT_LIMITS_RAD", "HoldPolicy", "RandomPolicy"]
+__all__ = ["CHUNK", "HoldPolicy", "RandomPolicy"]
 
 CHUNK = 10
 """Actions per answer."""
-
-JOINT_LIMITS_RAD = np.array(
-    [
-        [-2.7437, 2.7437],
-        [-1.7837, 1.7837],
-        [-2.9007, 2.9007],
-        [-3.0421, -0.1518],
-        [-2.8065, 2.8065],
-        [0.5445, 4.5169],
-        [-3.0159, 3.0159],
-    ]
-)
-"""(7, 2) position limits of the Franka FR3, from its data sheet; written down here so that the
-floors need no kinematics library."""
 
 MARGIN_RAD = 0.05
 SPEED_RAD_S = 0.3

@@ -1,4 +1,4 @@
-"""Configuration of a planner: `name`, `name:key=value,...` or `name:file.yaml,key=value,...`."""
+"""Configuration of an agent: `name`, `name:key=value,...` or `name:file.yaml,key=value,...`."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ FORMAT_VERSION = 1
 T = TypeVar("T")
 
 
-def read_spec(spec: str) -> tuple[str, dict[str, Any]]:
-    """(name, options) of a planner's specification; UsageError when it is malformed.
+def read_spec(spec: str, role: str = "planner") -> tuple[str, dict[str, Any]]:
+    """(name, options) of a specification; UsageError when it is malformed.
 
     Values stay text unless they come from a YAML file. Later items win. No value is ever shown in
     an error, since people put secrets where they do not belong.
@@ -32,7 +32,7 @@ def read_spec(spec: str) -> tuple[str, dict[str, Any]]:
             options |= _read_file(Path(item.strip()))
         else:
             raise UsageError(
-                f"planner {name}: each option is key=value or a .yaml file, separated by commas"
+                f"{role} {name}: each option is key=value or a .yaml file, separated by commas"
             )
     return name.strip(), options
 
@@ -49,7 +49,7 @@ def _read_file(path: Path) -> dict[str, Any]:
     return raw
 
 
-def build(name: str, kind: type[T], options: dict[str, Any]) -> T:
+def build(name: str, kind: type[T], options: dict[str, Any], role: str = "planner") -> T:
     """The dataclass `kind` from options, texts converted to the type of each field's default.
 
     Lists are separated by "+". UsageError lists the valid keys, or names the one whose value is
@@ -59,8 +59,8 @@ def build(name: str, kind: type[T], options: dict[str, Any]) -> T:
     values = {}
     for key, value in options.items():
         if key not in fields:
-            raise unknown(f"option of planner {name}", key, fields)
-        values[key] = _typed(name, key, value, fields[key].default)
+            raise unknown(f"option of {role} {name}", key, fields)
+        values[key] = _typed(f"{role} {name}", key, value, fields[key].default)
     return kind(**values)
 
 
@@ -86,4 +86,4 @@ def _typed(name: str, key: str, value: Any, default: Any) -> Any:
     elif isinstance(value, str):
         return value
     wanted = {tuple: "a list a+b", bool: "true or false", int: "a whole number", float: "a number"}
-    raise UsageError(f"planner {name}: {key} must be {wanted.get(kind, 'text')}")
+    raise UsageError(f"{name}: {key} must be {wanted.get(kind, 'text')}")

@@ -10,6 +10,7 @@ import pytest
 
 import policies
 from bench_tasks.errors import UsageError
+from bench_tasks.robots import JOINT_LIMITS_RAD
 from bench_tasks.vocabulary import (
     MAX_OPENING_M,
     ObjectInfo,
@@ -19,7 +20,7 @@ from bench_tasks.vocabulary import (
     SkillCall,
     WorldState,
 )
-from policies.floors import JOINT_LIMITS_RAD, HoldPolicy, RandomPolicy
+from policies.floors import HoldPolicy, RandomPolicy
 
 HOME_RAD = [0.0, -0.78, 0.0, -2.36, 0.0, 1.57, 0.78]
 SCENE = Scene(
