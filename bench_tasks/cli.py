@@ -207,16 +207,19 @@ def _results(args: argparse.Namespace, episodes: list[Any], more: dict[str, str]
     from bench_tasks.summary import by_task
 
     rows = [("task", "success", "95 % interval", "progress", "answers (chance)", "unscored",
-             "causes of failure")]  # fmt: skip
+             "why", "causes of failure")]  # fmt: skip
     for group in by_task(episodes):
         low, high = group.interval
-        causes = ", ".join(f"{cause} ({n})" for cause, n in group.causes.items())
+        why, causes = (
+            ", ".join(f"{name} ({n})" for name, n in found.items())
+            for found in (group.kinds, group.causes)
+        )
         answers = "-"
         if group.accuracy is not None:
             answers = f"{group.accuracy:.0%} ({group.chance:.0%})"
         rows.append((
             group.name, f"{group.successes}/{group.count}", f"{low:.0%} to {high:.0%}",
-            f"{group.progress:.2f}", answers, str(group.unscored), causes or "-",
+            f"{group.progress:.2f}", answers, str(group.unscored), why or "-", causes or "-",
         ))  # fmt: skip
     _table(rows)
     differ = sum(e.agrees is False for e in episodes)

@@ -139,7 +139,8 @@ class _Run:
         for role, agent in (("planner", self.planner), ("policy", self.policy)):
             self._call(role, partial(agent.reset, self.scene, self.seed))
         self.event(
-            "begin", planner=asdict(self.planner.metadata), policy=asdict(self.policy.metadata)
+            "begin", planner=asdict(self.planner.metadata), policy=asdict(self.policy.metadata),
+            latency=self.options.latency,
         )
         self.keyframe()
 

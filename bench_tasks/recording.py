@@ -87,12 +87,19 @@ class BagSink:
 
 
 class HashSink:
-    """An `episode.Sink` that keeps nothing but the hash of the state track."""
+    """An `episode.Sink` that writes nothing: the episode in memory, and its state track's hash."""
 
     def __init__(self) -> None:
         """Start with no state."""
         self._hash = cdr.StateHash()
-        self.begun = False
+        self.scene_seen: Scene | None = None
+        self.states: list[WorldState] = []
+        self.events: list[Event] = []
+
+    @property
+    def begun(self) -> bool:
+        """Whether the episode got as far as a scene."""
+        return self.scene_seen is not None
 
     @property
     def state_hash(self) -> str:
@@ -101,17 +108,19 @@ class HashSink:
 
     def scene(self, scene: Scene) -> None:
         """The episode was set up."""
-        self.begun = True
+        self.scene_seen = scene
 
     def state(self, state: WorldState) -> None:
-        """Take one state into the hash."""
+        """Take one state."""
         self._hash.add(state)
+        self.states.append(state)
 
     def chunk(self, chunk: ActionChunk, stamp_ns: int) -> None:
         """Nothing is kept."""
 
     def event(self, event: Event) -> None:
-        """Nothing is kept."""
+        """Take one event."""
+        self.events.append(event)
 
     def frames(self, frames: tuple[CameraFrame, ...]) -> None:
         """Nothing is kept."""

@@ -17,9 +17,10 @@ from bench_tasks.bag import frames
 from bench_tasks.errors import BenchError, UsageError
 from bench_tasks.manifest import environment, read_json, utc_now
 from bench_tasks.progress import duration
+from bench_tasks.report_causes import diagnoses
 from bench_tasks.report_style import CSS
 from bench_tasks.scoring import EpisodeScore
-from bench_tasks.summary import Group, by_task, by_tier, category, together
+from bench_tasks.summary import Group, by_help, by_task, by_tier, category, together
 from bench_tasks.vocabulary import CameraFrame
 
 __all__ = ["page", "write_report"]
@@ -100,7 +101,8 @@ def page(
         "<p class=soft>Bars: share of successful episodes; lines: 95\u202f% Wilson interval.</p>",
         _answers(by_task(episodes)),
         "<h2>Stage progress</h2>", *[_stages(group) for group in by_task(episodes)],
-        _causes(whole), _failed(whole), _all(by_task(episodes)), _timings(by_task(episodes)),
+        _help(episodes), diagnoses(whole), _causes(whole), _failed(whole),
+        _all(by_task(episodes)), _timings(by_task(episodes)),
         _repeat(run, scored, source),
     ]  # fmt: skip
     return (
@@ -175,6 +177,15 @@ def _rates(groups: Sequence[Group]) -> str:
     return f"<div class=card>{''.join(rows)}</div>"
 
 
+def _help(episodes: Sequence[EpisodeScore]) -> str:
+    """Success by level of help, where a model had several."""
+    groups = by_help(episodes)
+    if len({e.help for group in groups for e in group.episodes}) < 2:
+        return ""
+    note = "<p class=soft>Each level of help tells all that the one before it does, and more.</p>"
+    return f"<h2>Success by help given</h2>{_rates(groups)}{note}"
+
+
 def _answers(groups: Sequence[Group]) -> str:
     """Share of right answers against chance, for the tasks that ask questions."""
     rows = [
@@ -240,6 +251,10 @@ def _card(episode: EpisodeScore, pictured: bool) -> str:
     reached = [name for name, yes in episode.stages.items() if yes]
     missed = [name for name, yes in episode.stages.items() if not yes]
     lines = [f'<p class="bad">{escape(episode.cause)}</p>']
+    if episode.diagnosis:
+        kind, evidence, seq = (episode.diagnosis.get(k, "") for k in ("kind", "evidence", "seq"))
+        lines.append(f"<p><b>{escape(str(kind))}</b>: {escape(str(evidence))} "
+                     f"<span class=soft>(state {escape(str(seq))})</span></p>")  # fmt: skip
     if episode.stages:
         lines.append(f"<p class=soft>reached: {escape(', '.join(reached) or 'nothing')}; "
                      f"not reached: {escape(', '.join(missed) or 'nothing')}</p>")  # fmt: skip

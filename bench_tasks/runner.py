@@ -15,6 +15,7 @@ from typing import Any
 
 from bench_tasks import scoring, tasks
 from bench_tasks.config import RunConfig
+from bench_tasks.diagnosis import Diagnosis, diagnose
 from bench_tasks.episode import Options, run_episode
 from bench_tasks.errors import BenchError, unknown
 from bench_tasks.manifest import RunManifest, episode_manifest
@@ -122,11 +123,17 @@ def _episode(
     if isinstance(sink, BagSink):
         sink.writer.close("complete" if verdict else "failed", wall_s=wall_s, **more)
         return scoring.score_bag(sink.writer.path)
-    known = {"wall_s": wall_s, **names}
-    if verdict is not None:
-        return _from_live(task, seed, verdict, {**known, "state_hash": sink.state_hash})
+    known: dict[str, Any] = {"wall_s": wall_s, **names}
+    if verdict is not None and sink.scene_seen is not None:
+        found = diagnose(task, sink.scene_seen, sink.states, sink.events, verdict)
+        known |= {
+            "state_hash": sink.state_hash, "diagnosis": found.to_dict() if found else {},
+            "help": scoring.help_of(sink.events),
+        }  # fmt: skip
+        return _from_live(task, seed, verdict, known)
     failed = Verdict(task.name, seed, False, 0.0, more["cause"], {}, 0, 0.0)
-    return replace(_from_live(task, seed, failed, {**known, "state_hash": ""}), scored=False)
+    known |= {"state_hash": "", "diagnosis": Diagnosis("unscored", more["cause"]).to_dict()}
+    return replace(_from_live(task, seed, failed, known), scored=False)
 
 
 def run(

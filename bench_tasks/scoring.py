@@ -14,13 +14,14 @@ import math
 import os
 import reprlib
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 from bench_tasks import tasks
 from bench_tasks.bag import Recording, find_bags, place_of, read_bag
+from bench_tasks.diagnosis import KINDS, Diagnosis, diagnose
 from bench_tasks.errors import BenchError, UnscoredError, UsageError
 from bench_tasks.manifest import FORMAT_VERSION, environment, read_json, utc_now, wrong_episodes
 from bench_tasks.monitor import Monitor
@@ -52,6 +53,8 @@ class EpisodeScore:
 
     `wall_s` is None when the recording does not say. `scored` is False when no verdict could be
     derived. `agrees`: whether the live verdict says the same; None when there is none to compare.
+    `diagnosis` of a failure: its kind, evidence and state, as of `diagnosis.Diagnosis`. `help` is
+    what the planner was told beyond its pictures, where it says so.
     """
 
     task: str
@@ -75,6 +78,8 @@ class EpisodeScore:
     scored: bool = True
     agrees: bool | None = None
     notes: tuple[str, ...] = ()
+    diagnosis: dict[str, Any] = field(default_factory=dict)
+    help: str = ""
 
     def __post_init__(self) -> None:
         """Take nothing that JSON or UTF-8 cannot hold, whatever a recording had in it."""
@@ -165,6 +170,15 @@ def _agent(recording: Recording, role: str) -> str:
     return _text(recording.manifest.get(role))
 
 
+def help_of(events: Iterable[Event]) -> str:
+    """The level of help that a planner's transcripts name; "" where they name none."""
+    for event in events:
+        transcript = event.data.get("transcript")
+        if isinstance(transcript, dict) and _text(transcript.get("help")):
+            return transcript["help"]
+    return ""
+
+
 def _completeness(recording: Recording) -> None:
     """UnscoredError unless the manifest of a bag's folder says that it is whole, and it is.
 
@@ -224,6 +238,7 @@ def score_recording(recording: Recording) -> EpisodeScore:
         "state_hash": recording.state_hash if recording.states else "",
         "bag": str(recording.path), "wall_s": _seconds(manifest.get("wall_s")),
         "planner": _agent(recording, "planner"), "policy": _agent(recording, "policy"),
+        "help": help_of(recording.events),
         "sim_s": recording.states[-1].stamp_ns / 1e9 if recording.states else 0.0,
     }  # fmt: skip
     try:
@@ -232,7 +247,10 @@ def score_recording(recording: Recording) -> EpisodeScore:
         cause = str(error)
     except Exception as error:  # noqa: BLE001 - no content may cost the other bags their verdict
         cause = f"unscored: {error!r}"
-    return EpisodeScore(**known, success=False, progress=0.0, scored=False, cause=cause)
+    return EpisodeScore(
+        **known, success=False, progress=0.0, scored=False, cause=cause,
+        diagnosis=Diagnosis("unscored", cause).to_dict(),
+    )
 
 
 def _seconds(value: Any) -> float | None:
@@ -265,11 +283,14 @@ def _judged(recording: Recording, known: dict[str, Any]) -> EpisodeScore:
                      f"scored with version {task.version}")  # fmt: skip
     if live is None:
         notes.append("no live verdict was recorded")
+    found = None
+    if scene is not None:
+        found = diagnose(task, scene, recording.states, recording.events, verdict)
     return EpisodeScore(
         **{**known, "sim_s": verdict.sim_s}, success=verdict.success, progress=verdict.progress,
         cause=verdict.cause, stages=verdict.stages, details=verdict.details,
         end_seq=verdict.end_seq, agrees=None if live is None else same_verdict(live, verdict),
-        notes=tuple(notes),
+        notes=tuple(notes), diagnosis=found.to_dict() if found is not None else {},
     )  # fmt: skip
 
 
@@ -277,6 +298,7 @@ def _unscored(score: EpisodeScore, why: str) -> EpisodeScore:
     return dataclasses.replace(
         score, success=False, progress=0.0, scored=False, cause=f"unscored: {why}", agrees=None,
         stages={}, details={}, end_seq=None,
+        diagnosis=Diagnosis("unscored", f"unscored: {why}").to_dict(),
     )  # fmt: skip
 
 
@@ -417,6 +439,8 @@ def _checked(score: EpisodeScore) -> EpisodeScore:
             raise TypeError(f"{name} is {reprlib.repr(getattr(score, name))}")
     if not all(isinstance(note, str) and note for note in score.notes):
         raise TypeError(f"notes is {reprlib.repr(score.notes)}")
+    if score.diagnosis and score.diagnosis.get("kind") not in KINDS:
+        raise TypeError(f"diagnosis is {reprlib.repr(score.diagnosis)}")
     for question in _mapping(score.details.get("questions", {})).values():
         _mapping(_mapping(question).get("gold", {}))
         _mapping(question.get("answer") or {})

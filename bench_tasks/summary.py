@@ -10,12 +10,21 @@ from typing import Any
 from bench_tasks.scoring import EpisodeScore
 from bench_tasks.stats import wilson
 
-__all__ = ["Group", "by_task", "by_tier", "category", "together"]
+__all__ = ["Group", "by_help", "by_task", "by_tier", "category", "kind_of", "together"]
 
 
 def category(cause: str) -> str:
     """The stable part of a cause, before its particulars."""
     return cause.partition(": ")[0]
+
+
+def kind_of(episode: EpisodeScore) -> str:
+    """The kind of a failure's diagnosis; "not diagnosed" in result files from before there was."""
+    return str(episode.diagnosis.get("kind", "not diagnosed"))
+
+
+HELP = ("none", "names", "poses", "recipe")
+"""Levels of help, each with all that the one before tells."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +72,12 @@ class Group:
     def causes(self) -> dict[str, int]:
         """Failures by category, the most frequent first."""
         found = Counter(category(e.cause) for e in self.episodes if not e.success)
+        return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+
+    @property
+    def kinds(self) -> dict[str, int]:
+        """Failures by the kind of their diagnosis, the most frequent first."""
+        found = Counter(kind_of(e) for e in self.episodes if not e.success)
         return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
 
     @property
@@ -132,6 +147,20 @@ def by_tier(episodes: Sequence[EpisodeScore]) -> list[Group]:
     return _grouped(
         ordered, lambda e: (f"tier {e.tier}" if e.tier else e.kind or "unknown") + agents(e)
     )
+
+
+def by_help(episodes: Sequence[EpisodeScore]) -> list[Group]:
+    """One group per model and level of help, for the planners whose transcripts name one."""
+    helped = sorted(
+        (e for e in episodes if e.help),
+        key=lambda e: (model_of(e), HELP.index(e.help) if e.help in HELP else 9, e.help),
+    )
+    return _grouped(helped, lambda e: f"{model_of(e)}, help: {e.help}")
+
+
+def model_of(episode: EpisodeScore) -> str:
+    """The planner's name without its level of help."""
+    return (episode.planner or "?").removesuffix(f":{episode.help}")
 
 
 def together(episodes: Sequence[EpisodeScore]) -> Group:

@@ -178,3 +178,38 @@ def test_groups_are_ordered_and_never_mix_agents():
     assert [g.name for g in by_tier(episodes)] == ["tier 1", "tier 2", "probe"]
     both = [score(planner="x", success=True), score(planner="y")]
     assert [(g.name, g.successes) for g in by_task(both)] == [("t (x, q)", 1), ("t (y, q)", 0)]
+
+
+def diagnosed(seed, kind, tier=2, mode="parallel", planner="openai:m:none", help="none"):  # noqa: A002
+    return EpisodeScore(
+        "blocks_tower", seed, False, 0.2, "time limit: 80 s", "", "", 1.0, 80.0, tier=tier,
+        mode=mode, planner=planner, policy="skills", help=help,
+        diagnosis={"kind": kind, "evidence": f"<{kind}> & all", "seq": 12},
+    )  # fmt: skip
+
+
+def test_causes_are_crossed_with_model_tier_and_mode():
+    episodes = [
+        diagnosed(0, "perception"), diagnosed(1, "perception", tier=3, mode="single"),
+        diagnosed(2, "sequencing", planner="openai:n:none"),
+    ]  # fmt: skip
+    html = report.page(episodes, {}, {}, "scores.json")
+    _, text = checked(html)
+    tables = re.findall(r"<table>.*?</table>", html)
+    rows = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row)
+            for row in re.findall(r"<tr>(.*?)</tr>", "".join(tables))]  # fmt: skip
+    plain = [[re.sub("<[^>]*>", "", cell) for cell in row] for row in rows]
+    assert ["kind of cause, by model", "openai:m", "openai:n", "published"] in plain
+    assert ["perception", "2 100\u202f%", "-", "GPT-5 54\u202f%"] in plain
+    assert ["sequencing", "-", "1 100\u202f%", "Gemini-2.5-Pro 31\u202f%"] in plain
+    assert ["by tier", "tier 2", "tier 3"] in plain and ["by mode", "parallel", "single"] in plain
+    assert ["perception", "1 50\u202f%", "1 100\u202f%"] in plain
+    assert "arXiv 2602.08392" in text and "<perception> & all" in text
+
+
+def test_success_by_help_is_shown_when_several_were_given():
+    told = diagnosed(1, "sequencing", planner="openai:m:poses", help="poses")
+    assert "help given" not in report.page([diagnosed(0, "perception")], {}, {}, "")
+    html = report.page([diagnosed(0, "perception"), told], {}, {}, "")
+    assert "openai:m, help: none" in html and "openai:m, help: poses" in html
+    assert html.index("help: none") < html.index("help: poses")

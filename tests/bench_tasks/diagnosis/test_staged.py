@@ -1,0 +1,37 @@
+"""Failures brought about on purpose in the real simulation get the cause that was staged."""
+
+from __future__ import annotations
+
+import pytest
+from cases import DEVELOPED, HELD_OUT
+
+from bench_tasks.diagnosis import KINDS
+
+QUICK = (
+    "no such thing-stack_blocks_three", "arms swapped-place_cans_plasticbox-1",
+    "wrong answer-spatial_sparse", "backwards-stack_blocks_three", "stops at once-lift_pot",
+    "plan is prose", "no such skill", "answer is prose-spatial_sparse", "crash-lift_pot",
+    "server-stack_blocks_two", "not a number", "crash-stack_blocks_two", "beyond reach-place_object"
+)  # fmt: skip
+QUICK_CASES = [case for case in DEVELOPED if any(name in str(case) for name in QUICK)]
+
+
+@pytest.fixture(scope="module")
+def world():
+    from sim.world import SimWorld
+
+    return SimWorld()
+
+
+@pytest.mark.parametrize("case", QUICK_CASES, ids=str)
+def test_a_staged_failure_gets_its_cause(case, world):
+    verdict, found = case.run(world)
+    assert not verdict.success and found is not None
+    assert found.kind == case.label, found.evidence
+    assert found.evidence and "\n" not in found.evidence
+
+
+def test_the_sample_is_what_it_should_be():
+    assert len(QUICK_CASES) == len(QUICK)
+    assert {case.label for case in DEVELOPED} == {case.label for case in HELD_OUT}
+    assert {case.label for case in HELD_OUT} == set(KINDS) - {"unscored", "undetermined"}
