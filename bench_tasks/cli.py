@@ -1,4 +1,4 @@
-"""The command `bench_tasks`: list, gallery, run, score, report, doctor."""
+"""The command `bench_tasks`: list, gallery, run, score, report, serve, doctor."""
 
 from __future__ import annotations
 
@@ -137,7 +137,18 @@ def _parser() -> argparse.ArgumentParser:
         "--out", type=Path, metavar="FILE", help="the page (default: DIR/report.html)"
     )
 
-    command("doctor", "check what works on this machine, and say what to do about the rest")
+    sub = command("serve", "serve a policy to others' evaluators, on OpenPI's websocket wire")
+    sub.add_argument("--policy", required=True, help="a policy that needs joints and pictures only")
+    sub.add_argument("--host", default="127.0.0.1", help="where to listen (default: 127.0.0.1)")
+    sub.add_argument("--port", type=_number(0), default=8000, help="0: a free one (default: 8000)")
+
+    sub = command(
+        "doctor", "check what works on this machine, and say what to do about the rest"
+    )
+    sub.add_argument(
+        "--policy", metavar="P",
+        help="check a policy server instead: what it says, what it answers, what it remembers",
+    )  # fmt: skip
     return parser
 
 
@@ -264,10 +275,23 @@ def _report(args: argparse.Namespace) -> int:
     return 0
 
 
-def _doctor(args: argparse.Namespace) -> int:
-    from bench_tasks.doctor import examine
+def _serve(args: argparse.Namespace) -> int:
+    from bench_tasks.runner import policy_server
 
-    findings = examine()
+    if args.port > 65535:
+        raise UsageError(f"port must be at most 65535, got {args.port}")
+    server = policy_server(args.policy, args.host, args.port)
+    where = f"ws://{args.host}:{server.port}"
+    print(json.dumps({"url": where, **server.metadata}) if args.json
+          else f"serving {args.policy} at {where}; Ctrl-C ends it", flush=True)  # fmt: skip
+    server.serve_forever()
+    return 0
+
+
+def _doctor(args: argparse.Namespace) -> int:
+    from bench_tasks.doctor import examine, examine_server
+
+    findings = examine_server(args.policy) if args.policy else examine()
     if args.json:
         print(json.dumps({"checks": [f.to_dict() for f in findings]}, indent=1))
     else:
@@ -281,7 +305,7 @@ def _doctor(args: argparse.Namespace) -> int:
 
 _COMMANDS = {
     "list": _list, "gallery": _gallery, "run": _run, "score": _score, "report": _report,
-    "doctor": _doctor,
+    "serve": _serve, "doctor": _doctor,
 }  # fmt: skip
 
 

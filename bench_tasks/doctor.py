@@ -20,7 +20,7 @@ from typing import Any
 import bench_tasks
 from bench_tasks.errors import BenchError
 
-__all__ = ["Finding", "examine"]
+__all__ = ["Finding", "examine", "examine_server"]
 
 ROOT = Path(bench_tasks.__file__).resolve().parents[1]
 MIN_PYTHON = (3, 10)
@@ -189,3 +189,13 @@ def examine() -> list[Finding]:
         _registered("policies", _policies, "mend the module, or its entry in policies/__init__.py"),
         _renderer(), *_ros(), _disk(), _writable(),
     ]  # fmt: skip
+
+
+def examine_server(spec: str) -> list[Finding]:
+    """Checks of a policy server: whether it fits, answers, and forgets from episode to episode.
+
+    UsageError when `spec` names no policy that runs on a server.
+    """
+    from policies.remote.probe import examine as look
+
+    return [Finding(*found) for found in look(spec)]

@@ -25,7 +25,7 @@ from bench_tasks.scoring import EpisodeScore
 from bench_tasks.tasks.base import Task
 from bench_tasks.vocabulary import Planner, Policy, Verdict, World, WorldState
 
-__all__ = ["Interrupted", "RunResult", "check", "run"]
+__all__ = ["Interrupted", "RunResult", "check", "policy_server", "run"]
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,13 @@ def check(config: RunConfig) -> RunConfig:
         return config
     now = datetime.datetime.now(datetime.timezone.utc)
     return replace(config, out=f"results/{now:%Y%m%dT%H%M%SZ}")
+
+
+def policy_server(spec: str, host: str, port: int) -> Any:
+    """A `policies.remote.serve.PolicyServer`; UsageError when the policy cannot be served."""
+    from policies.remote.serve import PolicyServer
+
+    return PolicyServer(spec, host, port)
 
 
 @dataclass

@@ -22,7 +22,6 @@ from bench_tasks.vocabulary import (
     Observation,
     Plan,
     Scene,
-    WorldState,
 )
 from policies.remote.actions import chunk_values
 from policies.remote.codec import WireError
@@ -118,6 +117,11 @@ class RemotePolicy:
             "control_hz": self.embodiment.action.rate_hz,
         }  # fmt: skip
 
+    def close(self) -> None:
+        """End the episode and the connection."""
+        self._scene = None
+        self._close()
+
     # -- a policy --------------------------------------------------------------------------------
 
     def reset(self, scene: Scene, seed: int) -> None:
@@ -164,7 +168,7 @@ class RemotePolicy:
             self._frames.append(observation.frames)
             del self._frames[: -self._parts]
         if not self._rest:
-            self._rest = self._ask(state)
+            self._rest = self._ask(observation)
         return ActionChunk(state.seq, self._rest.pop(0))
 
     @property
@@ -172,25 +176,33 @@ class RemotePolicy:
         """In how many parts a chunk is executed, so that a picture can be taken before each."""
         return max([1, *(picture.frames for picture in self.embodiment.images)])
 
-    def _ask(self, state: WorldState) -> list[np.ndarray]:
-        assert self._scene is not None
+    def answer(self, observation: Observation) -> dict[str, Any]:
+        """The server's answer to an observation as it is, before any number in it is checked."""
+        if self._scene is None:
+            raise BenchError(f"the policy {self.NAME} was used before it was reset")
         # Until a chunk has been executed there is only one moment to show.
-        frames = self._frames if self._answered_here else self._frames[-1:]
-        message = request(self.embodiment, state, frames, self._scene, self._seed)
+        frames = (self._frames if self.latency_s else []) or [observation.frames]
         deadline_s = self.options.deadline_s if self._answered else self.options.first_deadline_s
         begun = time.monotonic()
         try:
+            message = request(
+                self.embodiment, observation.state, frames, self._scene, self._seed
+            )
             reply = self._call(message, deadline_s)
-            values = chunk_values(self.embodiment, reply, state, self._scene)
         except WireError as error:
             raise self._failure(error) from None
         self.latency_s.append(time.monotonic() - begun)
         self._answered = True
-        return [part for part in np.array_split(values, self._parts) if len(part)]
+        return reply
 
-    @property
-    def _answered_here(self) -> bool:
-        return bool(self.latency_s)
+    def _ask(self, observation: Observation) -> list[np.ndarray]:
+        reply = self.answer(observation)
+        assert self._scene is not None
+        try:
+            values = chunk_values(self.embodiment, reply, observation.state, self._scene)
+        except WireError as error:
+            raise self._failure(error) from None
+        return [part for part in np.array_split(values, self._parts) if len(part)]
 
     def _failure(self, error: WireError) -> WireError:
         """The error with the server's name, without the key; the connection is given up."""
