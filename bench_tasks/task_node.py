@@ -79,7 +79,7 @@ class TaskNode(BenchNode):
             self, deadline_s, planner_deadline_s, self.config.record, self.clock == "realtime",
             parse_streams(parameter(self, "cameras", "")),
         )  # fmt: skip
-        self.record = Caller(self, Record, "/recorder/record", deadline_s)
+        self.recorder = Caller(self, Record, "/recorder/record", deadline_s)
         self.died = ""
         self._thread = threading.Thread(target=self._work, daemon=True)
 
@@ -135,7 +135,7 @@ class _Run:
         begun = time.perf_counter()
         status, cause, code = "interrupted", "", 0
         try:
-            recorder = {"recorder": self.node.record} if self.config.record else {}
+            recorder = {"recorder": self.node.recorder} if self.config.record else {}
             self.graph.wait_for_nodes(recorder, self.node.startup_s)
             self.planner, self.policy = RemotePlanner(self.graph), RemotePolicy(self.graph)
             for task, seed in self.jobs:
@@ -267,7 +267,7 @@ class _Run:
             clock=self.node.clock, robot=self.node.robot,
         )  # fmt: skip
         try:
-            self.node.record.call(
+            self.node.recorder.call(
                 Record.Request(start=True, path=str(path), manifest=json.dumps(manifest))
             )
         except LostNode:
@@ -291,7 +291,7 @@ class _Run:
                 ),
             )
             end = time.monotonic() + FINISH_WAIT_S
-            while self.node.record.call(request).waiting:
+            while self.node.recorder.call(request).waiting:
                 request.force = time.monotonic() > end
                 time.sleep(0.01)
         except (LostNode, RecordingError):

@@ -44,7 +44,7 @@ class Outcome:
     message: str = ""
 
 
-class Cell(Protocol):
+class Controlled(Protocol):
     """The world node, as far as control needs it."""
 
     scene: Scene | None
@@ -74,7 +74,7 @@ NO_EPISODE = Outcome(INCORRECT_STATE, "no episode is loaded")
 class SimulationControl:
     """Pause, step, reset and entity access of one cell."""
 
-    def __init__(self, cell: Cell) -> None:
+    def __init__(self, cell: Controlled) -> None:
         """Control `cell`."""
         self._cell = cell
         self._stopped = False

@@ -30,10 +30,6 @@ LEVEL_RAD, FLAT_RAD = 0.1, 0.2
 FETCHED = "skillet carried by its handle"
 
 
-def _radius(view: View) -> float:
-    return view.scene.object("skillet").half_size_m[1]
-
-
 def _pan_offset(half: tuple[float, float, float]) -> np.ndarray:
     """The pan's centre in the skillet's frame: half of the handle's length behind its origin."""
     return np.array([half[1] - half[0], 0.0, 0.0])
