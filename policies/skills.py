@@ -15,6 +15,7 @@ import numpy as np
 from bench_tasks.errors import UsageError
 from bench_tasks.kinematics import dual_arm
 from bench_tasks.robots import HOME_RAD
+from bench_tasks.targets import resolved, standing_on
 from bench_tasks.view import View, compose, invert
 from bench_tasks.vocabulary import (
     ARMS,
@@ -35,7 +36,6 @@ from policies.motion import (
     line_move,
     sample_pair,
 )
-from policies.targets import resolved, standing_on
 
 __all__ = ["SkillPolicy"]
 

@@ -131,7 +131,9 @@ def _mended(trace: Trace, fault: Fault, found: Sequence[Fault]) -> bool:
     if fault.mended == "hold":
         return trace.held_later(fault.object, fault.seq)
     if fault.mended == "put":
-        if fault.object not in trace.reference(trace.last).objects:
+        kept = any(h.object == fault.object and h.end is None for h in trace.holds)
+        left = trace.reference(trace.last)
+        if left.known and fault.object not in left.objects and not kept:
             return True
         later = [h for h in trace.holds if h.object == fault.object and h.begin > fault.seq]
         bad = {f.seq for f in found if f.object == fault.object and f.mended == "put"}

@@ -22,6 +22,12 @@ ANOTHER_M = 0.03
 DROPPED_M = 0.03
 TRACKING_M = 0.015
 STILL_S = 3.0
+NOTHING_SUCH = (
+    "unknown object", "nothing known is called", "several objects are called",
+    "no object that can be grasped is within", "is as near to one object as",
+)  # fmt: skip
+"""What refusals say of things named or pointed at that are not there."""
+OF_ANOTHER = "which is the place of"
 
 
 @dataclass(frozen=True)
@@ -195,6 +201,9 @@ class _Judge:
             return fault("action parameter", reason)
         if category == "not held":
             return self._not_held(call, fault)
+        mistaken = self._mistaken(call)
+        if mistaken:
+            return fault("perception", mistaken)
         allotted = self._wrong_arm(call)
         if category == "collision":
             if " with the table" in reason or " with itself" in reason:
@@ -211,6 +220,17 @@ class _Judge:
                 return fault("arm allocation", f"{allotted}; {reason}")
             return fault("control error", f"{reason}, though it was named rightly")
         return fault("control error", reason)
+
+    def _mistaken(self, call: SkillCall) -> str:
+        """What to say when a thing that could not be taken was then to go to another's place."""
+        if call.skill != "grasp":
+            return ""
+        for later in (c for step in self.turn.steps for c in step):
+            if later.skill == "place" and later.args["object"] == call.args["object"]:
+                why = placed_wrongly(self.trace, later, self.reference)
+                if why is not None and OF_ANOTHER in why[1]:
+                    return why[1].replace(" was put ", " was to be put ")
+        return ""
 
     def _not_held(self, call: SkillCall, fault) -> Fault:
         name, view = call.args["object"], self.trace.view(self.turn.end)
@@ -281,8 +301,7 @@ class _Judge:
 
 
 def _refusal(reason: str) -> tuple[str, str]:
-    unknown = ("unknown object", "nothing known is called", "several objects are called")
-    kind = "perception" if any(text in reason for text in unknown) else "output format"
+    kind = "perception" if any(text in reason for text in NOTHING_SUCH) else "output format"
     return kind, f"plan refused: {reason}"
 
 
@@ -317,7 +336,7 @@ def placed_wrongly(
                    abs(_bottom(trace, move.object, move.pose) - _bottom(trace, name, pose)))
         own = level < ANOTHER_M and abs(rise) < SAME_M
         if apart < ANOTHER_M and high < 0.01 and not own:
-            return "perception", f"{where}, which is the place of {move.object}"
+            return "perception", f"{where}, {OF_ANOTHER} {move.object}"
     if level > LOCATED_M:
         return "perception", f"{where}, {level:.3f} m from where it belongs"
     if level > SAME_M or abs(rise) > SAME_M:
@@ -448,7 +467,8 @@ def _ended(trace: Trace, hold: Hold, turn: Turn) -> Fault | None:
     fell = float(pose[2] - trace.view(rest).pose(name)[2])
 
     def fault(kind: str, text: str) -> Fault:
-        return Fault(hold.end or 0, kind, text, name, "put")
+        whose = text.partition(f"{OF_ANOTHER} ")[2]
+        return Fault(hold.end or 0, kind, text, whose or name, "put")
 
     if trace.told_shut(hold.arm, hold.end) and trace.told_shut(hold.arm, hold.end + LOOSE):
         return fault("grasp lost", f"{name} slipped from the {hold.arm} hand at {_where(pose)}")
@@ -506,7 +526,8 @@ def _released_raw(
     target = _planned(turn, hold.arm, hand)
     off = np.inf if target is None else float(np.linalg.norm(target[:3] - hand[:3]))
     if off > TRACKING_M:
-        return "control error", f"the {hold.arm} hand let go {off:.3f} m from any commanded target"
+        kind = "grasp lost" if fell > DROPPED_M else "control error"
+        return kind, f"{hold.object} was let go {off:.3f} m from any commanded target"
     place = SkillCall("place", hold.arm, {"object": hold.object})
     why = placed_wrongly(trace, place, before, pose)
     if why is None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from bench_tasks.diagnosis.reference import Reference, imagine
+from bench_tasks.targets import resolved, standing_on
 from bench_tasks.tasks.base import Task
 from bench_tasks.view import View
 from bench_tasks.vocabulary import ARMS, Event, Scene, SkillCall, Verdict, WorldState
@@ -121,11 +122,33 @@ class Trace:
                 status = str(rest["status"])
             failed = rest.get("call")
             found.append(Turn(
-                int(data["turn"]), event.seq, end, _calls(data["steps"]), str(data["refused"]),
+                int(data["turn"]), event.seq, end, self._meant(event), str(data["refused"]),
                 status, str(rest.get("reason", "")), _calls([[failed]])[0][0] if failed else None,
                 int(rest.get("completed", 0)), int(data.get("latency_ns", 0)),
             ))  # fmt: skip
         return found
+
+    def _meant(self, event: Event) -> tuple[tuple[SkillCall, ...], ...]:
+        """The steps of a plan, objects and poses in the place of points."""
+        steps, view = _calls(event.data["steps"]), self.view(event.seq)
+        if event.data["refused"]:
+            return steps
+        has = {arm: o.name for arm in ARMS for o in self.scene.objects if view.grasped(o.name, arm)}
+        found = []
+        for step in steps:
+            calls = []
+            for call in step:
+                if call.skill == "place" and "point" in call.args:
+                    name, point = has.get(call.arm, ""), np.asarray(call.args["point"])
+                    args = {k: v for k, v in call.args.items() if k != "point"}
+                    pose = standing_on(view, name, point) if name else point.tolist()
+                    call = SkillCall("place", call.arm, {"object": name, "pose": pose, **args})
+                call = resolved(view, call)
+                if call.skill == "grasp":
+                    has[call.arm] = call.args["object"]
+                calls.append(call)
+            found.append(tuple(calls))
+        return tuple(found)
 
     def view(self, seq: int) -> View:
         """The scene in one state, compared with the one in which the arms first might move."""

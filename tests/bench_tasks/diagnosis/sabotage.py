@@ -16,6 +16,7 @@ from bench_tasks.diagnosis import Diagnosis, diagnose
 from bench_tasks.episode import Options, run_episode
 from bench_tasks.errors import UsageError
 from bench_tasks.recording import HashSink
+from bench_tasks.view import View
 from bench_tasks.vocabulary import ARMS, ActionChunk, Answer, Plan, SkillCall, Verdict
 from policies.floors import HoldPolicy
 from policies.planners.chat import PlannerError
@@ -317,14 +318,14 @@ class LetGo(Policy):
 
     def reset(self, scene, seed):
         super().reset(scene, seed)
-        self.opened, self.before = set(), {}
+        self.opened = set()
 
     def spoil(self, values, state):
+        view = View(self._scene, state)
         for k, arm in enumerate(ARMS):
-            if arm in self._held:
-                row = self._scene.index(self._held[arm].name)
-                low = self._scene.objects[row].half_size_m[2]
-                if state.object_pose[row][2] - low > 0.05:
+            held = [o for o in self._scene.objects if view.grasped(o.name, arm)]
+            if held:
+                if view.position(held[0].name)[2] - held[0].half_size_m[2] > 0.05:
                     self.opened.add(arm)
             elif values[-1, 8 * k + 7] > 0.002 and arm in self.opened:
                 self.opened.discard(arm)

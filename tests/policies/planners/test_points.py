@@ -15,6 +15,7 @@ from bench_tasks.episode import Options, run_episode
 from bench_tasks.errors import UsageError
 from bench_tasks.images import depth_m, depth_png
 from bench_tasks.recording import BagSink
+from bench_tasks.targets import object_at
 from bench_tasks.view import View
 from bench_tasks.vocabulary import Observation, Plan, SkillCall
 from policies import make_planner
@@ -23,7 +24,6 @@ from policies.planners.jsontext import AnswerError
 from policies.planners.points import Pointer
 from policies.planners.spoken import read_spoken
 from policies.prompts import Prompts
-from policies.targets import object_at
 
 TASK, MIDDLE = "stack_blocks_three", (0.45, 0.0, 0.0)
 ORDER = ("red_block", "green_block", "blue_block")
