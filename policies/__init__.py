@@ -62,13 +62,20 @@ def _make(role: str, spec: str, registry: dict[str, str]) -> Any:
     """A fresh object from `name` or `name:key=value,...` (see `planners.options`)."""
     name, options = read_spec(spec, role)
     kind = load(role, name, registry)
-    if hasattr(kind, "from_options"):
-        return kind.from_options(options)
-    if hasattr(kind, "Options"):
-        return kind(build(name, kind.Options, options, role))
-    if options:
-        raise UsageError(f"{role} {name} takes no options, got {', '.join(sorted(options))}")
-    return kind()
+    try:
+        if hasattr(kind, "from_options"):
+            return kind.from_options(options)
+        if hasattr(kind, "Options"):
+            return kind(build(name, kind.Options, options, role))
+        if options:
+            raise UsageError(f"{role} {name} takes no options, got {', '.join(sorted(options))}")
+        return kind()
+    except BenchError:
+        raise
+    except Exception as error:  # noqa: BLE001 - other people's code: anything can come
+        raise UsageError(
+            f"{role} {name} cannot be made from {registry[name]!r}: {type(error).__name__}: {error}"
+        ) from error
 
 
 def make_planner(spec: str) -> Planner:

@@ -59,6 +59,8 @@ class RandomPlanner:
 
     def ask(self, question: Question, observation: Observation) -> Answer:
         """Return one valid choice per item."""
+        if self._scene is None:
+            raise BenchError("the random planner was used before it was reset")
         return Answer(
             {item: str(self._rng.choice(list(c))) for item, c in question.choices.items()}
         )

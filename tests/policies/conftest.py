@@ -1,6 +1,8 @@
-"""Lets the tests of this folder share `drill` with those of the simulation."""
+"""Lets the tests of this folder share what those of the simulation, servers and models use."""
 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "sim"))
+HERE = Path(__file__).parent
+for folder in (HERE, HERE.parent / "sim", HERE / "planners", HERE / "remote"):
+    sys.path.insert(0, str(folder))

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from bench_tasks.errors import BenchError
-from bench_tasks.vocabulary import Answer, Metadata, Plan
+from bench_tasks.vocabulary import Answer, Metadata, Plan, SkillCall
 from policies.floors import HoldPolicy
 
 __all__ = ["PLANNERS", "POLICIES", "register"]
@@ -35,15 +35,16 @@ class Malformed:
 
 
 class Silent(Malformed):
-    """Its server is not there."""
+    """Its numbers are numpy's; after its first plan its server is not there."""
 
     def plan(self, request):
-        """Fail, with a transcript."""
+        """Move up a little, then fail, with a transcript."""
+        if request.turn == 0:
+            up = SkillCall("move_by", "left", {"offset": np.array([0.0, 0.0, 0.02], np.float32)})
+            return Plan(((up,),), latency_ns=np.int64(5), transcript={"mean": np.float64(0.5)})
         error = BenchError("server: refused")
         error.transcript = {"attempts": 3}
         raise error
-
-    ask = plan
 
 
 class Crashes(Malformed):
