@@ -107,14 +107,17 @@ class Gr00tPolicy(RemotePolicy):
         if self.key:
             message["api_token"] = self.key
         end = time.monotonic() + deadline_s
+        self._socket.setsockopt(zmq.SNDTIMEO, max(1, round(deadline_s * 1e3)))
         try:
-            if not self._socket.poll(round(deadline_s * 1e3), zmq.POLLOUT):
-                raise Refused(f"nobody speaks ZMQ there within {deadline_s:g} s: is it running?")
-            self._socket.send(pack_npy(message), zmq.NOBLOCK)
-            left = max(0, round((end - time.monotonic()) * 1e3))
-            if not self._socket.poll(left, zmq.POLLIN):
-                raise WireError(f"no complete answer to {name} within {deadline_s:g} s")
-            parts = self._socket.recv_multipart(zmq.NOBLOCK)
+            self._socket.send(pack_npy(message))
+        except zmq.Again:
+            what = f"nobody speaks ZMQ there within {deadline_s:g} s: is it running?"
+            raise Refused(what) from None
+        self._socket.setsockopt(zmq.RCVTIMEO, max(1, round((end - time.monotonic()) * 1e3)))
+        try:
+            parts = self._socket.recv_multipart()
+        except zmq.Again:
+            raise WireError(f"no complete answer to {name} within {deadline_s:g} s") from None
         except zmq.ZMQError as error:
             raise WireError(f"the connection failed: {error}") from None
         if len(parts) != 1:
