@@ -90,7 +90,7 @@ def _parser() -> argparse.ArgumentParser:
         help="where to write gallery.md and pictures/ (default: results/gallery)",
     )  # fmt: skip
 
-    sub = command("run", "run episodes in this process (no ROS needed), record and score them")
+    sub = command("run", "run episodes (no ROS needed), record and score them")
     sub.add_argument("--tasks", type=_names, metavar="A,B", help="tasks to run, or all")
     sub.add_argument("--planner", help="who decides what to do (default: expert)")
     sub.add_argument("--policy", help="who moves the arms (default: skills)")
@@ -115,6 +115,10 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument(
         "--vary", type=_names, metavar="A,B",
         help="what to randomise beyond the layout, or all: " + ", ".join(AXES),
+    )  # fmt: skip
+    sub.add_argument(
+        "--jobs", type=_number(1), metavar="N",
+        help="processes that share the episodes, with the same results (default: 1)",
     )  # fmt: skip
     sub.add_argument(
         "--no-record", dest="record", action="store_false", default=None,
@@ -192,7 +196,7 @@ def _run(args: argparse.Namespace) -> int:
 
     options: dict[str, Any] = read_config(args.config) if args.config else {}
     for key in ("tasks", "planner", "policy", "episodes", "seed", "out", "cameras", "latency",
-                "record", "vary"):  # fmt: skip
+                "record", "vary", "jobs"):  # fmt: skip
         value = getattr(args, key)
         if value is not None:
             options[key] = value
@@ -215,27 +219,9 @@ def _results(args: argparse.Namespace, episodes: list[Any], more: dict[str, str]
         found = [e.to_dict() for e in episodes]
         print(json.dumps({"episodes": found, **more}, indent=1, allow_nan=False))
         return
-    from bench_tasks.summary import by_task
+    from bench_tasks.outcome import results_table
 
-    rows = [("task", "success", "95 % interval", "progress", "answers (chance)", "unscored",
-             "why", "causes of failure")]  # fmt: skip
-    for group in by_task(episodes):
-        low, high = group.interval
-        why, causes = (
-            ", ".join(f"{name} ({n})" for name, n in found.items())
-            for found in (group.kinds, group.causes)
-        )
-        answers = "-"
-        if group.accuracy is not None:
-            answers = f"{group.accuracy:.0%} ({group.chance:.0%})"
-        rows.append((
-            group.name, f"{group.successes}/{group.count}", f"{low:.0%} to {high:.0%}",
-            f"{group.progress:.2f}", answers, str(group.unscored), why or "-", causes or "-",
-        ))  # fmt: skip
-    _table(rows)
-    differ = sum(e.agrees is False for e in episodes)
-    compared = sum(e.agrees is not None for e in episodes)
-    print(f"live and offline verdict agree in {compared - differ} of {compared} episodes")
+    print(results_table(episodes), end="")
 
 
 def _score(args: argparse.Namespace) -> int:

@@ -18,6 +18,7 @@ from bench_tasks.vocabulary import AXES
 __all__ = ["RunConfig", "read_config"]
 
 MAX_EPISODES = 1_000_000
+MAX_JOBS = 256
 MAX_SEED = 2**63 - 1
 """Seeds travel as 64 bit integers."""
 
@@ -28,7 +29,8 @@ class RunConfig:
 
     `cameras` are pictured at key moments of each episode. `latency` is what a planner's thinking
     costs in simulated time: "free", "measured", or seconds per plan. Without `record` no bag is
-    written, only the live result is kept. `vary` names axes of scene randomisation.
+    written, only the live result is kept. `vary` names axes of scene randomisation. Processes that
+    share the episodes are `jobs`; the results are the same with any number.
     """
 
     tasks: tuple[str, ...]
@@ -41,6 +43,7 @@ class RunConfig:
     latency: str = "free"
     record: bool = True
     vary: tuple[str, ...] = ()
+    jobs: int = 1
 
     def checked(self) -> RunConfig:
         """Return self; UsageError names the first wrong value and what is valid."""
@@ -64,6 +67,8 @@ class RunConfig:
             raise UsageError(f"seed must not be negative, got {self.seed}")
         if self.seed + self.episodes - 1 > MAX_SEED:
             raise UsageError(f"the last seed, seed + episodes - 1, must be at most {MAX_SEED}")
+        if not 1 <= self.jobs <= MAX_JOBS:
+            raise UsageError(f"jobs must be from 1 to {MAX_JOBS}, got {self.jobs}")
         if self.latency not in ("free", "measured"):
             try:
                 seconds = float(self.latency)
@@ -100,7 +105,7 @@ def _typed(name: str, value: Any) -> Any:
         if isinstance(value, bool) or not isinstance(value, str | int | float):
             raise UsageError(f"latency must be free, measured or seconds, got {short(value)}")
         return str(value)
-    kind = {"episodes": int, "seed": int, "record": bool}.get(name, str)
+    kind = {"episodes": int, "seed": int, "record": bool, "jobs": int}.get(name, str)
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise UsageError(f"{name} must be of type {kind.__name__}, got {short(value)}")
     return value

@@ -9,7 +9,10 @@ from bench_tasks.summary import by_task
 
 __all__ = ["episode_line", "results_table"]
 
-_HEAD = ("task", "success", "95 % interval", "progress", "unscored", "causes of failure")
+_HEAD = (
+    "task", "success", "95 % interval", "progress", "answers (chance)", "unscored", "why",
+    "causes of failure",
+)  # fmt: skip
 
 
 def episode_line(score: EpisodeScore) -> str:
@@ -25,10 +28,16 @@ def results_table(episodes: Sequence[EpisodeScore]) -> str:
     rows = [_HEAD]
     for group in by_task(episodes):
         low, high = group.interval
-        causes = ", ".join(f"{cause} ({n})" for cause, n in group.causes.items())
+        why, causes = (
+            ", ".join(f"{name} ({n})" for name, n in found.items())
+            for found in (group.kinds, group.causes)
+        )
+        answers = "-"
+        if group.accuracy is not None:
+            answers = f"{group.accuracy:.0%} ({group.chance:.0%})"
         rows.append((
             group.name, f"{group.successes}/{group.count}", f"{low:.0%} to {high:.0%}",
-            f"{group.progress:.2f}", str(group.unscored), causes or "-",
+            f"{group.progress:.2f}", answers, str(group.unscored), why or "-", causes or "-",
         ))  # fmt: skip
     widths = [max(len(row[k]) for row in rows) for k in range(len(_HEAD))]
     lines = [

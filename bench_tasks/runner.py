@@ -1,4 +1,4 @@
-"""Runs episodes in this process, without middleware, and scores what was recorded.
+"""Runs episodes without middleware, in this process or several, and scores what was recorded.
 
 With `doctor` and `gallery` the only module of the package that knows the simulator and the
 policies; both are imported when a run begins.
@@ -9,7 +9,9 @@ from __future__ import annotations
 import datetime
 import time
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +19,21 @@ from bench_tasks import scoring, tasks
 from bench_tasks.config import RunConfig
 from bench_tasks.diagnosis import Diagnosis, diagnose
 from bench_tasks.episode import Options, run_episode
-from bench_tasks.errors import BenchError, unknown
-from bench_tasks.manifest import RunManifest, episode_manifest
+from bench_tasks.errors import BenchError, UsageError, unknown
+from bench_tasks.manifest import (
+    FORMAT_VERSION,
+    RunManifest,
+    episode_manifest,
+    read_json,
+    write_json,
+)
+from bench_tasks.outcome import episode_line
 from bench_tasks.progress import Progress, duration
 from bench_tasks.recording import BagSink, HashSink, RecordingError
 from bench_tasks.scoring import EpisodeScore
 from bench_tasks.tasks.base import Task
 from bench_tasks.vocabulary import Planner, Policy, Verdict, World, WorldState
+from bench_tasks.workers import Lost, Note, Work, work_through
 
 __all__ = ["Interrupted", "RunResult", "check", "policy_server", "run"]
 
@@ -55,6 +65,8 @@ def check(config: RunConfig) -> RunConfig:
     config.checked()
     check_planner(config.planner)
     check_policy(config.policy)
+    if config.jobs > 1 and config.planner.partition(":")[0].strip() == "human":
+        raise UsageError(f"planner human needs the terminal: jobs must be 1, got {config.jobs}")
     import sim.world  # noqa: F401 - chooses the renderer, before anything else brings in mujoco
     from sim.scene import CAMERAS
 
@@ -83,6 +95,30 @@ class _Cell:
     policy: Policy
 
 
+def _seat(config: RunConfig, world: World | None = None) -> Work:
+    """What works on one (task, seed) after another, its cell being made once."""
+    from policies import make_planner, make_policy
+
+    if world is None:
+        from sim.world import SimWorld
+
+        world = SimWorld()
+    cell = _Cell(world, make_planner(config.planner), make_policy(config.policy))
+    return partial(_episode, cell, config)
+
+
+def _place(config: RunConfig, task: Task, seed: int) -> Path:
+    return Path(config.out) / task.name / f"{seed:06d}"
+
+
+def _begun(config: RunConfig, task: Task, seed: int) -> dict[str, Any]:
+    """An episode's manifest at its start."""
+    return episode_manifest(
+        task.name, task.version, seed, config.planner, config.policy, latency=config.latency,
+        vary=config.vary,
+    )  # fmt: skip
+
+
 def _from_live(task: Task, seed: int, verdict: Verdict, known: dict[str, Any]) -> EpisodeScore:
     """The result of an episode that was not recorded."""
     return EpisodeScore(
@@ -92,30 +128,25 @@ def _from_live(task: Task, seed: int, verdict: Verdict, known: dict[str, Any]) -
     )  # fmt: skip
 
 
-def _episode(
-    cell: _Cell, config: RunConfig, task: Task, seed: int, path: Path | None, progress: Progress
-) -> EpisodeScore:
+def _episode(cell: _Cell, config: RunConfig, which: tuple[str, int], note: Note) -> EpisodeScore:
     """Run one episode. What prevents its evaluation becomes its cause; a full disk is raised."""
-    names = {"planner": config.planner, "policy": config.policy}
+    task, seed = tasks.get(which[0]), which[1]
     sink: BagSink | HashSink = HashSink()
-    if path is not None:
-        begun = episode_manifest(
-            task.name, task.version, seed, **names, latency=config.latency, vary=config.vary
-        )
-        sink = BagSink(path, begun)
-    options = Options(config.cameras if path else (), config.latency, config.vary)
+    if config.record:
+        sink = BagSink(_place(config, task, seed), _begun(config, task, seed))
+    options = Options(config.cameras if config.record else (), config.latency, config.vary)
     clock = time.perf_counter()
 
-    def note(state: WorldState) -> None:
+    def heard(state: WorldState) -> None:
         sim_s, wall_s = state.stamp_ns / 1e9, duration(time.perf_counter() - clock)
         text = f"{task.name} seed {seed}: {sim_s:.1f} s simulated in {wall_s}"
-        progress.note(text, min(1.0, sim_s / task.time_limit_s))
+        note(text, min(1.0, sim_s / task.time_limit_s))
 
     more: dict[str, Any] = {}
     verdict: Verdict | None = None
     agents = (cell.planner, cell.policy)
     try:
-        verdict, _ = run_episode(task, seed, cell.world, *agents, sink, options, note)
+        verdict, _ = run_episode(task, seed, cell.world, *agents, sink, options, heard)
     except RecordingError:
         raise
     except KeyboardInterrupt:
@@ -130,7 +161,9 @@ def _episode(
     if isinstance(sink, BagSink):
         sink.writer.close("complete" if verdict else "failed", wall_s=wall_s, **more)
         return scoring.score_bag(sink.writer.path)
-    known: dict[str, Any] = {"wall_s": wall_s, **names}
+    known: dict[str, Any] = {
+        "wall_s": wall_s, "planner": config.planner, "policy": config.policy,
+    }  # fmt: skip
     if verdict is not None and sink.scene_seen is not None:
         found = diagnose(task, sink.scene_seen, sink.states, sink.events, verdict)
         known |= {
@@ -138,9 +171,55 @@ def _episode(
             "help": scoring.help_of(sink.events),
         }  # fmt: skip
         return _from_live(task, seed, verdict, known)
-    failed = Verdict(task.name, seed, False, 0.0, more["cause"], {}, 0, 0.0)
-    known |= {"state_hash": "", "diagnosis": Diagnosis("unscored", more["cause"]).to_dict()}
+    return _without(task, seed, more["cause"], known)
+
+
+def _without(task: Task, seed: int, cause: str, known: dict[str, Any]) -> EpisodeScore:
+    """The result of an episode that was not recorded and has no verdict."""
+    failed = Verdict(task.name, seed, False, 0.0, cause, {}, 0, 0.0)
+    known = {**known, "state_hash": "", "diagnosis": Diagnosis("unscored", cause).to_dict()}
     return replace(_from_live(task, seed, failed, known), scored=False)
+
+
+def _lost(config: RunConfig, which: tuple[str, int], why: str) -> EpisodeScore:
+    """The result of an episode whose process died, also said in its recording's manifest."""
+    task, seed = tasks.get(which[0]), which[1]
+    cause = f"crash: the worker process {why}"
+    if not config.record:
+        known = {"wall_s": None, "planner": config.planner, "policy": config.policy}
+        return _without(task, seed, cause, known)
+    path = _place(config, task, seed)
+    file = path / "manifest.json"
+    manifest = read_json(file) if file.exists() else _begun(config, task, seed)
+    if manifest.get("status") != "complete":
+        path.mkdir(parents=True, exist_ok=True)
+        write_json(file, manifest | {
+            "format_version": FORMAT_VERSION, "status": "failed", "cause": cause,
+        })  # fmt: skip
+    return scoring.score_bag(path)
+
+
+def _share(
+    config: RunConfig, todo: list[tuple[str, int]], count: Callable[[int, EpisodeScore], None],
+    progress: Progress,
+) -> None:
+    """Have the episodes run by `jobs` processes, those that may take longest first."""
+    order = sorted(range(len(todo)), key=lambda k: -tasks.get(todo[k][0]).time_limit_s)
+    parts: dict[int, float] = {}
+
+    def done(k: int, result: EpisodeScore | Lost) -> None:
+        parts.pop(k, None)
+        if isinstance(result, Lost):
+            result = _lost(config, todo[order[k]], result.why)
+        count(order[k], result)
+
+    def note(k: int, text: str, part: float) -> None:
+        parts[k] = part
+        others = f" (and {len(parts) - 1} more)" if len(parts) > 1 else ""
+        progress.note(text + others, sum(parts.values()))
+
+    jobs = min(config.jobs, len(todo))
+    work_through(jobs, partial(_seat, config), [todo[k] for k in order], done, note)
 
 
 def run(
@@ -148,44 +227,45 @@ def run(
 ) -> RunResult:
     """Run every episode of a configuration, one bag each in `<out>/<task>/<seed>`.
 
-    `world` replaces the simulated cell. UsageError before anything is created when the
-    configuration is wrong; RecordingError when the disk is full and Interrupted on Ctrl-C, the
-    finished episodes and their result file then being complete.
+    `world` replaces the simulated cell, where there is one job. UsageError before anything is
+    created when the configuration is wrong; RecordingError when the disk is full and Interrupted
+    on Ctrl-C, the finished episodes and their result file then being complete.
     """
     config = check(config)
+    if world is not None and config.jobs > 1:
+        raise UsageError(f"a world of one's own takes one job, got {config.jobs}")
     manifest = None
     out = Path(config.out)
-    chosen = [tasks.get(name) for name in config.tasks]
     if config.record:
-        versions = {task.name: task.version for task in chosen}
+        versions = {name: tasks.get(name).version for name in config.tasks}
         manifest = RunManifest(out, config.to_dict(), versions)
-    from policies import make_planner, make_policy
+    todo = [(name, seed) for name in config.tasks for seed in config.seeds]
+    progress = progress or Progress(len(todo))
+    done: dict[int, EpisodeScore] = {}
 
-    if world is None:
-        from sim.world import SimWorld
+    def count(index: int, score: EpisodeScore) -> None:
+        done[index] = score
+        progress.done(episode_line(score))
 
-        world = SimWorld()
-    cell = _Cell(world, make_planner(config.planner), make_policy(config.policy))
-    jobs = ((task, seed) for task in chosen for seed in config.seeds)
-    count = len(chosen) * config.episodes
-    progress = progress or Progress(count)
-    done: list[EpisodeScore] = []
     begun = time.perf_counter()
     status, scores = "interrupted", None
     try:
-        for task, seed in jobs:
-            path = out / task.name / f"{seed:06d}" if config.record else None
-            done.append(_episode(cell, config, task, seed, path, progress))
-            progress.done(_line(done[-1]))
+        if config.jobs > 1:
+            _share(config, todo, count, progress)
+        else:
+            work = _seat(config, world)
+            for index, which in enumerate(todo):
+                count(index, work(which, progress.note))
         status = "complete"
     except KeyboardInterrupt:
         where = f"; results in {out}" if config.record else ""
-        raise Interrupted(f"interrupted: {len(done)} of {count} episodes{where}") from None
+        raise Interrupted(f"interrupted: {len(done)} of {len(todo)} episodes{where}") from None
     finally:
         progress.close()
+        episodes = [done[index] for index in sorted(done)]
         if manifest is not None:
-            scores = _finish(manifest, status, out, done, time.perf_counter() - begun)
-    return RunResult(done, out if config.record else None, scores)
+            scores = _finish(manifest, status, out, episodes, time.perf_counter() - begun)
+    return RunResult(episodes, out if config.record else None, scores)
 
 
 def _finish(
@@ -203,9 +283,3 @@ def _finish(
             raise
         return None
 
-
-def _line(score: EpisodeScore) -> str:
-    mark = "success" if score.success else f"failure ({score.cause})"
-    speed = f", {score.wall_s:.1f} s" if score.wall_s is not None else ""
-    lie = "; LIVE AND OFFLINE VERDICT DIFFER" if score.agrees is False else ""
-    return f"{score.task} seed {score.seed}: {mark}, {score.sim_s:.1f} s simulated{speed}{lie}"

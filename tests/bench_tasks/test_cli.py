@@ -153,6 +153,10 @@ MISTAKES = {
     "wrong type": ["run", "--tasks", "lift_pot", "--episodes", "many"],
     "wrong value": ["run", "--tasks", "lift_pot", "--seed", "-1"],
     "no configuration": ["run", "--config", "{tmp}/missing.yaml"],
+    "no jobs": ["run", "--tasks", "lift_pot", "--jobs", "0"],
+    "too many jobs": ["run", "--tasks", "lift_pot", "--jobs", "257"],
+    "a person in two places": ["run", "--tasks", "lift_pot", "--planner", "human:help=names",
+                               "--jobs", "2"],
     "unwritable out": ["run", "--tasks", "lift_pot", "--out", "{tmp}/file/out"],
     "no folder": ["score", "{tmp}/missing"],
     "nothing to score": ["score", "{tmp}"],
@@ -183,6 +187,8 @@ CONFIGS = {
     "format_version: 1\nfrobs: 3": "unknown key 'frobs': choose from cameras",
     "format_version: 1\nepisodes: many": "episodes must be of type int, got 'many'",
     "format_version: 1\nepisodes: true": "episodes must be of type int, got True",
+    "format_version: 1\njobs: all": "jobs must be of type int, got 'all'",
+    "format_version: 1\ntasks: [lift_pot]\njobs: 0": "jobs must be from 1 to 256, got 0",
     "format_version: 1\nrecord: 'no'": "record must be of type bool, got 'no'",
     "format_version: 1\ntasks: 3": "tasks must be a list of names, got 3",
     "format_version: 1\ntasks: [3]": "tasks must be a list of names, got [3]",
@@ -264,6 +270,72 @@ def test_ctrl_c_ends_the_run_with_one_line(tmp_path):
     _, shown = done.communicate(timeout=60)
     assert done.returncode == 130 and "Traceback" not in shown
     assert shown.strip().splitlines()[-1].startswith("bench_tasks: interrupted: ")
+    assert json.loads((out / "run.json").read_text())["status"] == "interrupted"
+
+
+def workers(of):
+    """The processes that a run has started for its episodes."""
+    try:
+        pids = Path(f"/proc/{of.pid}/task/{of.pid}/children").read_text().split()
+        return [p for p in pids if b"spawn_main" in Path(f"/proc/{p}/cmdline").read_bytes()]
+    except OSError:
+        return []
+
+
+def shared_run(out, *args):
+    """A run by two processes, both of which are in their first episode."""
+    args = ("--tasks", "lift_pot", "--cameras", "", "--out", str(out), "--jobs", "2", *args)
+    done = command("run", *args, start_new_session=True)
+    until = time.monotonic() + 90
+    while len(list(out.glob("lift_pot/*/*.mcap"))) < 2 and time.monotonic() < until:
+        time.sleep(0.02)
+    return done, workers(done)
+
+
+def test_an_episode_whose_process_is_killed_has_no_verdict_and_the_run_goes_on(tmp_path):
+    out = tmp_path / "out"
+    done, pids = shared_run(out, "--episodes", "4", "--json")
+    assert len(pids) == 2
+    os.kill(int(pids[0]), signal.SIGKILL)
+    text, shown = done.communicate(timeout=120)
+    assert done.returncode == 1 and "Traceback" not in shown
+    episodes = json.loads(text)["episodes"]
+    assert [e["seed"] for e in episodes] == [0, 1, 2, 3]
+    (lost,) = (e for e in episodes if not e["scored"])
+    assert lost["cause"] == "crash: the worker process was killed by SIGKILL"
+    assert (lost["task"], lost["tier"], lost["planner"]) == ("lift_pot", 2, "expert")
+    assert json.loads((out / "run.json").read_text())["status"] == "complete"
+    again = command("score", str(out), "--json").communicate(timeout=60)[0]
+    assert json.loads(again)["episodes"] == episodes
+
+
+def test_ctrl_c_ends_all_processes_of_a_run_with_one_line(tmp_path):
+    out = tmp_path / "out"
+    done, pids = shared_run(out, "--episodes", "500")
+    until = time.monotonic() + 60
+    while len(list(out.glob("lift_pot/*/*.mcap"))) < 4 and time.monotonic() < until:
+        time.sleep(0.05)
+    os.killpg(done.pid, signal.SIGINT)  # as a terminal does
+    _, shown = done.communicate(timeout=60)
+    assert done.returncode == 130 and "Traceback" not in shown, shown
+    said = shown.strip().splitlines()[-1]
+    count = int(re.match(r"bench_tasks: interrupted: (\d+) of 500 episodes", said)[1])
+    (file,) = out.glob("scores-*.json")
+    assert count >= 2 and len(json.loads(file.read_text())["episodes"]) == count
+    run = json.loads((out / "run.json").read_text())
+    assert (run["status"], run["evaluated"]) == ("interrupted", count)
+    statuses = [json.loads(f.read_text())["status"] for f in out.glob("lift_pot/*/manifest.json")]
+    assert set(statuses) <= {"complete", "interrupted"}
+    assert len(pids) == 2 and not any(Path(f"/proc/{pid}").exists() for pid in pids)
+
+
+def test_a_full_disk_ends_the_run_of_several_processes_with_one_line(tmp_path):
+    out = tmp_path / "out"
+    args = ["--tasks", "lift_pot", "--episodes", "3", "--cameras", "", "--out", str(out)]
+    done = command("run", *args, "--jobs", "2", preexec_fn=small_files)
+    _, shown = done.communicate(timeout=120)
+    assert done.returncode == 2 and "Traceback" not in shown
+    assert shown.strip().splitlines()[-1].startswith("bench_tasks: cannot write ")
     assert json.loads((out / "run.json").read_text())["status"] == "interrupted"
 
 

@@ -62,6 +62,26 @@ def test_the_same_seed_gives_the_same_states_without_a_recording(finished, world
     assert again.episodes[0].state_hash != again.episodes[1].state_hash
 
 
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    out = tmp_path_factory.mktemp("shared") / "out"
+    tasks = ("lift_pot", "spatial_sparse")
+    return runner.run(replace(QUICK, tasks=tasks, out=str(out), cameras=("head",), jobs=2))
+
+
+def test_several_processes_give_the_same_recordings_to_the_byte(finished, shared):
+    assert shared.evaluated
+    order = [("lift_pot", 0), ("lift_pot", 1), ("spatial_sparse", 0), ("spatial_sparse", 1)]
+    assert [(e.task, e.seed) for e in shared.episodes] == order
+    assert load_scores(shared.scores) == shared.episodes
+    for one, other in zip(finished.episodes, shared.episodes[:2], strict=True):
+        assert replace(other, wall_s=None, bag="") == replace(one, wall_s=None, bag="")
+        (bag,), (same) = Path(one.bag).glob("*.mcap"), Path(other.bag)
+        assert bag.read_bytes() == (same / bag.name).read_bytes(), "pictures included"
+    run = json.loads((shared.out / "run.json").read_text())
+    assert (run["configuration"]["jobs"], run["evaluated"], run["agreeing"]) == (2, 4, 4)
+
+
 def test_floors_fail_and_that_is_a_result(world, tmp_path):
     for options in ({"policy": "hold"}, {"planner": "random"}):
         config = replace(QUICK, episodes=1, out=str(tmp_path / next(iter(options))), **options)
@@ -148,6 +168,8 @@ def test_what_was_finished_is_kept_when_the_run_is_stopped(world, tmp_path, stop
         ({"seed": 2**63 - 2, "episodes": 3}, "the last seed"),
         ({"cameras": ("head", "head")}, "a camera is named twice"),
         ({"vary": ("light", "light")}, "an axis is named twice"),
+        ({"jobs": 0}, "jobs must be from 1 to 256, got 0"),
+        ({"jobs": 2, "planner": "human:help=names"}, "human needs the terminal: jobs must be 1"),
         ({"latency": "slow"}, "free, measured or a number"),
     ],
 )
