@@ -201,6 +201,7 @@ def _serve(make: Callable[[], Work], connection: Connection) -> None:
             if not isinstance(error, EOFError | BrokenPipeError):
                 text = f"in a worker:\n{traceback.format_exc()}"
                 connection.send(("error", (RuntimeError, text)))
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
     except (KeyboardInterrupt, OSError):
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGTERM)  # dies of what it was sent, as anybody would

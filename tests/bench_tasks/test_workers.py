@@ -66,10 +66,11 @@ def test_each_item_goes_to_the_next_free_process_which_is_made_once(tmp_path, mo
 
 
 def test_a_process_that_dies_costs_its_item_and_another_takes_its_place():
-    heard = share([0.01, "kill", 0.01, "exit", 0.01, 0.01])
+    heard = share([0.01, "kill", 0.01, "exit", 0.01, 0.01], 1)
     assert heard.pop(1) == Lost("was killed by SIGKILL")
     assert heard.pop(3) == Lost("ended with status 7")
-    assert sorted(heard) == [0, 2, 4, 5] and len({pid for pid, *_ in heard.values()}) >= 2
+    assert sorted(heard) == [0, 2, 4, 5] and heard[4][0] == heard[5][0]
+    assert len({pid for pid, *_ in heard.values()}) == 3
 
 
 @pytest.mark.parametrize(
