@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import struct
 
-import cv2
-import numpy as np
-
 from bench_tasks.cdr_types import decode, encode, join_ns, split_ns
 from bench_tasks.vocabulary import CONTROL_PERIOD_NS, CameraFrame, Depth
 
 __all__ = [
     "DEPTH_TYPE", "camera_of_depth", "camera_of_frame", "camera_of_topic", "decode_depth",
-    "decode_frame", "depth_m", "depth_png", "depth_topic", "encode_camera_info", "encode_depth",
+    "decode_frame", "depth_topic", "encode_camera_info", "encode_depth",
     "encode_frame", "encode_image", "image_topic", "info_topic", "optical_frame",
     "picture_size",
 ]  # fmt: skip
@@ -21,8 +18,6 @@ _FRAME_SUFFIX = "_optical_frame"
 _TOPIC_SUFFIX, _INFO_SUFFIX = "/image_raw/compressed", "/camera_info"
 _DEPTH_SUFFIX = "/depth"
 DEPTH_TYPE = "bench_interfaces/msg/CalibratedDepth"
-MAX_DEPTH_M = 10.0
-"""Beyond this a depth camera sees nothing: 0 in its picture."""
 
 
 def image_topic(camera: str) -> str:
@@ -125,27 +120,6 @@ def encode_camera_info(
          "r": (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0), "p": p,
          "binning_x": 0, "binning_y": 0, "roi": roi},
     )  # fmt: skip
-
-
-def depth_png(depth_m: np.ndarray) -> bytes:
-    """Depth (height, width) in m as a 16-bit PNG in mm; 0 for what is not within 10 m."""
-    valid = np.isfinite(depth_m) & (depth_m > 0.0) & (depth_m <= MAX_DEPTH_M)
-    millimetres = np.where(valid, np.rint(np.where(valid, depth_m, 0.0) * 1e3), 0)
-    _, encoded = cv2.imencode(".png", millimetres.astype(np.uint16))
-    return encoded.tobytes()
-
-
-def depth_m(png: bytes) -> np.ndarray:
-    """Inverse of `depth_png`: (height, width) float64, NaN where there is none.
-
-    ValueError when it is no 16-bit grey PNG.
-    """
-    pixels = None
-    if png:
-        pixels = cv2.imdecode(np.frombuffer(png, np.uint8), cv2.IMREAD_UNCHANGED)
-    if pixels is None or pixels.dtype != np.uint16 or pixels.ndim != 2:
-        raise ValueError(f"depth must be a 16-bit grey PNG, got {len(png)} bytes")
-    return np.where(pixels > 0, pixels / 1e3, np.nan)
 
 
 def encode_depth(camera: str, stamp_ns: int, depth: Depth) -> bytes:

@@ -12,8 +12,8 @@ import cv2
 import mujoco
 import numpy as np
 
+from bench_tasks.depth import depth_png
 from bench_tasks.errors import BenchError, unknown
-from bench_tasks.images import depth_png
 from bench_tasks.view import compose
 from bench_tasks.vocabulary import CameraFrame, Depth
 from sim.scene import CAMERAS, Cell

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from bench_tasks.depth import depth_m
 from bench_tasks.errors import BenchError
-from bench_tasks.images import depth_m
 from bench_tasks.vocabulary import CameraFrame
 from policies.planners.dialects import DIALECTS, Mark, parse, qwen25_image_size
 from policies.planners.geometry import depth_at, pixel_of, world_point

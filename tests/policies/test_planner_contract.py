@@ -42,7 +42,10 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(
-    params=[pytest.param(c, marks=pytest.mark.slow if c in SLOW else ()) for c in CASES]
+    params=[
+        pytest.param(c, marks=[pytest.mark.slow, pytest.mark.timeout(900)] if c in SLOW else ())
+        for c in CASES
+    ]
 )
 def case(request, folder, monkeypatch):
     """(name, specification) of a planner that can be asked."""
