@@ -207,11 +207,15 @@ class RemotePolicy:
     def _failure(self, error: WireError) -> WireError:
         """The error with the server's name, without the key; the connection is given up."""
         self._close()
-        text = f"policy server {self.options.host}:{self.options.port}: {error}"
+        where = f"policy server {self.options.host}:{self.options.port}"
+        self._failed = self.shown(f"{where}: {error}")[:MAX_REASON]
+        return WireError(self._failed)
+
+    def shown(self, text: str) -> str:
+        """What a server said as one line for people: no key in it, nothing that moves a cursor."""
         if self.key:
             text = text.replace(self.key, "***")
-        self._failed = " ".join(text.split())[:MAX_REASON]
-        return WireError(self._failed)
+        return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
 def differences(said: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
@@ -228,6 +232,8 @@ def differences(said: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
 
 def _plain(value: Any) -> Any:
     """Tuples and arrays as lists, numbers as Python's, for comparison."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value

@@ -23,6 +23,8 @@ __all__ = ["MAX_BYTES", "WireError", "pack", "pack_npy", "unpack"]
 MAX_BYTES = 16 * 1024 * 1024
 """The largest message that is taken; a chunk of actions has some kilobytes."""
 MAX_ITEMS = 100_000
+MAX_CONTAINERS = 10_000
+"""Lists and dicts in one message: sixteen million empty ones would take a gigabyte."""
 MAX_DIMENSIONS = 8
 _DTYPE = re.compile(r"[<>|=]?(b1|[iu][1248]|f[248])")
 _PICKLE = tuple(bytes([0x80, version]) for version in range(2, 6))
@@ -130,10 +132,19 @@ def unpack(data: bytes) -> Any:
         raise WireError(f"it sent {len(data)} bytes, more than the limit of {MAX_BYTES}")
     if data[:2] in _PICKLE:
         raise WireError("it sent pickled data, which is never read")
+    left = MAX_CONTAINERS
+
+    def counted(found: Any) -> Any:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise WireError(f"it sent more than {MAX_CONTAINERS} lists and dicts in one message")
+        return _restored(found) if isinstance(found, dict) else found
+
     try:
         return msgpack.unpackb(
-            data, object_hook=_restored, max_array_len=MAX_ITEMS, max_map_len=MAX_ITEMS,
-            max_ext_len=0,
+            data, object_hook=counted, list_hook=counted, max_array_len=MAX_ITEMS,
+            max_map_len=MAX_ITEMS, max_ext_len=0,
         )  # fmt: skip
     except WireError:
         raise

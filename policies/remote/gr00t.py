@@ -162,5 +162,6 @@ def _batched(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def _single(value: Any) -> Any:
-    """Without the batch's dimension."""
-    return value[0] if isinstance(value, np.ndarray) and value.ndim == 3 and len(value) else value
+    """Without the batch's dimension; a batch of more is left as it is, to be refused."""
+    one = isinstance(value, np.ndarray) and value.ndim == 3 and len(value) == 1
+    return value[0] if one else value

@@ -58,7 +58,8 @@ def examine(spec: str) -> list[Found]:
         remedy = "start the server, or choose an embodiment file that fits it (docs/policies.md)"
         return [("server", False, str(error), remedy, True)]
     said = ", ".join(f"{key}: {value}" for key, value in policy.server_metadata.items())
-    found.append(("server", True, said[:500] or "it says nothing of itself", "", True))
+    said = policy.shown(said)[:500] or "it says nothing of itself"
+    found.append(("server", True, said, "", True))
     remedy = "see docs/policies.md, or the server's own output"
     try:
         observation = _observation(policy, 0)

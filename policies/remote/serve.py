@@ -8,9 +8,11 @@ connection is an episode: the policy is made anew for each.
 
 from __future__ import annotations
 
+import contextlib
 import hmac
 import http
 import logging
+import socket
 import time
 from typing import Any
 
@@ -56,6 +58,8 @@ class PolicyServer:
     ) -> None:
         """Bind the port (0: a free one); UsageError when the policy or port cannot be served."""
         self._spec, self._key = spec, api_key(api_key_env)
+        self._clients: set[ServerConnection] = set()
+        self._closing = False
         policy = make_policy(spec)
         if policy.metadata.privileged or isinstance(policy, RemotePolicy):
             why = (
@@ -86,7 +90,14 @@ class PolicyServer:
             self.shutdown()
 
     def shutdown(self) -> None:
-        """Close all connections and the port."""
+        """Close all connections and the port.
+
+        Not every version of the library closes connections itself, which would keep the process.
+        """
+        self._closing = True
+        for connection in list(self._clients):
+            with contextlib.suppress(OSError):
+                connection.socket.shutdown(socket.SHUT_RDWR)
         self._server.shutdown()
 
     def _request(self, connection: ServerConnection, request: Any) -> Any:
@@ -98,7 +109,10 @@ class PolicyServer:
         return None
 
     def _client(self, connection: ServerConnection) -> None:
+        self._clients.add(connection)
         try:
+            if self._closing:
+                return
             connection.send(pack(self.metadata))
             episode = _Episode(make_policy(self._spec))
             before_ms = 0.0
@@ -114,6 +128,8 @@ class PolicyServer:
                 before_ms = (time.perf_counter() - begun) * 1e3
         except ConnectionClosed:
             return
+        finally:
+            self._clients.discard(connection)
 
     def _answer(
         self, connection: ServerConnection, episode: _Episode, message: bytes | str

@@ -49,6 +49,7 @@ class Websocket:
                         f"{'wss' if tls else 'ws'}://{shown}:{port}", sock=sock, compression=None,
                         max_size=MAX_BYTES, additional_headers=headers, logger=_QUIET,
                         open_timeout=max(0.001, end - time.monotonic()), close_timeout=0.2,
+                        max_queue=2,
                         # Servers that infer answer no pings; the deadline of each call is enough.
                         ping_interval=None, ssl=ssl.create_default_context() if tls else None,
                     )

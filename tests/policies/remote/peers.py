@@ -15,6 +15,7 @@ from typing import Any
 import msgpack
 import numpy as np
 import zmq
+from websockets.protocol import State
 from websockets.sync.server import ServerConnection, serve
 
 DEADLINE_S = 0.3
@@ -79,6 +80,7 @@ class OpenPIPeer:
         self.seen: list[dict] = []
         self.headers: list[Any] = []
         self.connections = 0
+        self.open: list[ServerConnection] = []
         self.server = serve(
             self._serve, "127.0.0.1", 0, compression=None, max_size=None, close_timeout=0.02,
             process_request=self._request, logger=_silent(), open_timeout=1,
@@ -92,6 +94,7 @@ class OpenPIPeer:
 
     def _serve(self, connection: ServerConnection) -> None:
         self.connections += 1
+        self.open = [c for c in self.open if c.state is State.OPEN] + [connection]
         with contextlib.suppress(Exception):
             metadata = self.metadata
             self._send(connection, metadata(connection) if callable(metadata) else metadata)
@@ -113,7 +116,7 @@ class OpenPIPeer:
         return self
 
     def __exit__(self, *_) -> None:
-        for connection in list(self.server.connections):
+        for connection in self.open:
             with contextlib.suppress(OSError):
                 connection.socket.shutdown(socket.SHUT_RDWR)
         self.server.shutdown()
@@ -311,6 +314,12 @@ BAD_BYTES: dict[str, tuple[Callable[[], bytes | str], str]] = {
     ),
     "nesting without end": (lambda: b"\x91" * 100_000 + b"\x01", "not msgpack"),
     "an extension": (lambda: msgpack.packb({"actions": msgpack.ExtType(5, b"x" * 9)}), "msgpack"),
+    "a million empty dicts": (
+        lambda: b"\xdc\x00\x64" + (b"\xdc\x27\x10" + b"\x80" * 10_000) * 100, "lists and dicts",
+    ),
+    "a million empty lists": (
+        lambda: b"\xdc\x00\x64" + (b"\xdc\x27\x10" + b"\x90" * 10_000) * 100, "lists and dicts",
+    ),
     "a list without end": (lambda: b"\xdd\x7f\xff\xff\xff" + b"\x01" * 1000, "not msgpack"),
 }  # fmt: skip
 """What -> (the message, words of the reason)."""

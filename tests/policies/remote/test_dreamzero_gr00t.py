@@ -176,7 +176,7 @@ BAD = {
         lambda o, p: [{**gr00t_good(o, p)[0], "right_arm": np.zeros((1, 9, 7))}, {}], "9 rows",
     ),
     "a batch of two": (
-        lambda o, p: [{k: np.repeat(v, 2, 0)[None] for k, v in gr00t_good(o, p)[0].items()}, {}],
+        lambda o, p: [{k: np.repeat(v, 2, 0) for k, v in gr00t_good(o, p)[0].items()}, {}],
         "must be",
     ),
     "not a number": (

@@ -242,6 +242,11 @@ def test_the_key_comes_from_the_environment_and_is_told_to_nobody_else(monkeypat
         assert verdict.cause.endswith("ValueError: the key *** is not enough")
 
 
+def test_what_a_server_says_cannot_paint_the_terminal():
+    with peers.OpenPIPeer(after(1, lambda *_: "ValueError: \x1b[2J\x07\u202egone")) as peer:
+        refused(peer, r"error: ValueError: \[2J gone$", 1)
+
+
 def test_a_key_that_is_refused_is_named():
     def refuse(connection, request):
         return connection.respond(401, "no")
@@ -263,6 +268,7 @@ def test_a_key_is_no_option():
     [
         ({"action_dim": 14}, "its action_dim is 14, here it is 16"),
         ({"control_hz": 15}, "its control_hz is 15, here it is 50"),
+        ({"action_dim": {"left": np.arange(2), "right": (1,)}}, "its action_dim is {'left': "),
         ({"embodiment": "droid"}, "its embodiment is droid, here it is fr3_pair"),
     ],
 )
