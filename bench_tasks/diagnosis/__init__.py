@@ -91,18 +91,34 @@ def _cause(trace: Trace) -> Diagnosis:
             return Diagnosis("model error", str(event.data["error"]), event.seq)
         if event.kind == "policy_error":
             return Diagnosis("control error", f"policy: {event.data['error']}", event.seq)
+    for role, kind in (("planner", "model error"), ("policy", "control error")):
+        if cause.startswith(f"{role} error: "):
+            return Diagnosis(kind, cause, end)
     found = faults(trace)
     strong = [f for f in found if not f.weak and not _mended(trace, f, found)]
     if strong:
-        return _of(strong[0])
+        return _of(_root(trace, strong[0], found))
     weak = [f for f in found if f.weak and _counts(trace, f, found)]
     if weak:
         return _of(weak[0])
     return _ending(trace)
 
 
+def _root(trace: Trace, fault: Fault, found: Sequence[Fault]) -> Fault:
+    """What brought a fault about: a thing that both arms pulled at is lost for that."""
+    if fault.kind in ("grasp lost", "control error"):
+        turn = trace.turn_at(fault.seq)
+        for other in found:
+            if other.kind == "inter-arm conflict" and other.object == fault.object and (
+                other.seq <= fault.seq and trace.turn_at(other.seq) == turn
+            ):
+                return other
+    return fault
+
+
 def _of(fault: Fault) -> Diagnosis:
-    return Diagnosis(fault.kind, fault.evidence, fault.seq)
+    kind, evidence = fault.decided
+    return Diagnosis(kind, evidence, fault.seq)
 
 
 def _answer(trace: Trace, event: Event) -> Diagnosis | None:

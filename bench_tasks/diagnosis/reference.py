@@ -210,21 +210,30 @@ class _Thought:
             self.contacts[frozenset((name, f"{arm}_finger{finger}"))] = 5.0
 
     def _follow(self, arm: str) -> None:
+        """A held thing goes with the hand, what it carries goes with it, what carried it stays."""
         name, local = self.held[arm]
-        row = self.scene.index(name)
-        before = self.pose[row].copy()
-        self.pose[row] = compose(self.hand[ARMS.index(arm)], local)
-        self._carry_along(name, before)
-        self._untouch(name, robot=False)
+        row, riders = self.scene.index(name), self._riders(name)
+        shift = compose(compose(self.hand[ARMS.index(arm)], local), invert(self.pose[row]))
+        for moved in (row, *(self.scene.index(rider) for rider in riders)):
+            self.pose[moved] = compose(shift, self.pose[moved])
+        for pair in list(self.contacts):
+            others = pair - {name}
+            if name in pair and not any(n in riders or n.startswith(ARMS) for n in others):
+                del self.contacts[pair]
 
-    def _carry_along(self, name: str, before: np.ndarray) -> None:
-        """What rests on or in a thing moves with it."""
-        shift = compose(self.pose[self.scene.index(name)], invert(before))
+    def _riders(self, name: str) -> list[str]:
+        """What a thing carries: smaller things that touch it, over its floor or within it."""
+        row, half = self.scene.index(name), self.scene.object(name).half_size_m
+        found = []
         for item in self.scene.objects:
-            touching = frozenset((name, item.name)) in self.contacts
-            row = self.scene.index(item.name)
-            if item.name != name and touching and not item.fixed and self.pose[row][2] > before[2]:
-                self.pose[row] = compose(shift, self.pose[row])
+            at = compose(invert(self.pose[row]), self.pose[self.scene.index(item.name)])
+            if (
+                frozenset((name, item.name)) in self.contacts and not item.fixed
+                and max(item.half_size_m[:2]) < max(half[:2])
+                and abs(at[0]) < half[0] and abs(at[1]) < half[1] and at[2] > -half[2]
+            ):
+                found.append(item.name)
+        return found
 
     def _place(self, call: SkillCall) -> None:
         name, arm = call.args["object"], call.arm
@@ -253,18 +262,6 @@ class _Thought:
         if not others:
             self._note(name, (arm,), released=True)
             self.contacts[frozenset((name, self._below(name)))] = 1.0
-
-    def _untouch(self, name: str, robot: bool) -> None:
-        """Forget what the thing lay on."""
-        for pair in list(self.contacts):
-            other = next((n for n in pair if n != name), name)
-            ours = other.startswith(ARMS)
-            if name in pair and (robot or not ours):
-                above = other in {o.name for o in self.scene.objects} and (
-                    self.pose[self.scene.index(other)][2] > self.pose[self.scene.index(name)][2]
-                )
-                if not above:
-                    del self.contacts[pair]
 
     def _below(self, name: str) -> str:
         """What a thing at its pose stands on: the object under it, or the table."""
