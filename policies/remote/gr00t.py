@@ -1,4 +1,4 @@
-"""Client of GR00T's policy servers (N1.5 to N1.7): msgpack over a ZMQ request socket.
+"""Client of GR00T's policy servers (N1.6 and N1.7): msgpack over a ZMQ request socket.
 
 Each request carries a number that ZMQ's reply sockets send back, so that a late answer is dropped
 by ZMQ itself; after a failure the socket is made anew, too.

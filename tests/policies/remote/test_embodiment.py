@@ -56,6 +56,10 @@ def test_the_cameras_and_limits_are_those_of_the_simulation():
         ("droid_left", 8, {"observation/exterior_image_1_left", "observation/wrist_image_left",
                            "observation/joint_position", "observation/gripper_position",
                            "prompt"}),
+        ("droid_velocity_left", 8, {"observation/exterior_image_1_left",
+                                    "observation/wrist_image_left",
+                                    "observation/joint_position",
+                                    "observation/gripper_position", "prompt"}),
         ("fr3_pair", 16, {"state", "command", "prompt", "seed"}),
         ("fr3_pair_images", 16, {"images", "state", "command", "prompt", "seed"}),
         ("gr00t_pair", 16, {"video", "state", "language"}),
@@ -80,8 +84,19 @@ def test_every_file_can_be_used(name, size, sent):
             found = found[key]
         assert found.shape == (it.size(vector),) and found.dtype == vector.dtype
     assert embodiment.builtin() == sorted(
-        ["aloha", "droid_left", "fr3_pair", "fr3_pair_images", "gr00t_pair", "roboarena_left"]
-    )
+        ["aloha", "droid_left", "droid_velocity_left", "fr3_pair", "fr3_pair_images", "gr00t_pair",
+         "roboarena_left"]
+    )  # fmt: skip
+
+
+def test_droids_velocities_are_shares_of_a_fifth_of_a_rad_a_step():
+    rows = np.tile([0.5, 0, 0, 0, 0, 0, 0, 0.9], (10, 1))
+    found = values(embodiment.load("droid_velocity_left"), rows)
+    assert len(found) == 26, "8 of its 10 actions at 15 Hz"
+    assert np.allclose(np.diff(found[:, 0]), 0.5 * 0.2 * 15 * 0.02)
+    assert found[-1, 7] == 0.0, "above a half is closed"
+    with pytest.raises(WireError, match="faster than its limit of 2.62 rad/s"):
+        values(embodiment.load("droid_velocity_left"), rows * [2, 1, 1, 1, 1, 1, 1, 1])
 
 
 GOOD = (embodiment.FOLDER / "droid_left.yaml").read_text()
