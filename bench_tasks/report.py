@@ -21,6 +21,7 @@ from bench_tasks.report_causes import diagnoses
 from bench_tasks.report_style import CSS
 from bench_tasks.scoring import EpisodeScore
 from bench_tasks.summary import Group, by_help, by_task, by_tier, category, together
+from bench_tasks.usage import usage_table
 from bench_tasks.vocabulary import CameraFrame
 
 __all__ = ["page", "write_report"]
@@ -102,7 +103,8 @@ def page(
         _answers(by_task(episodes)),
         "<h2>Stage progress</h2>", *[_stages(group) for group in by_task(episodes)],
         _help(episodes), diagnoses(whole), _causes(whole), _failed(whole),
-        _all(by_task(episodes)), _timings(by_task(episodes)),
+        _all(by_task(episodes)), usage_table(episodes),
+        _timings(by_task(episodes)),
         _repeat(run, scored, source),
     ]  # fmt: skip
     return (

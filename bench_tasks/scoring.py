@@ -26,6 +26,7 @@ from bench_tasks.errors import BenchError, UnscoredError, UsageError
 from bench_tasks.manifest import FORMAT_VERSION, environment, read_json, utc_now, wrong_episodes
 from bench_tasks.monitor import Monitor
 from bench_tasks.tasks.base import Task
+from bench_tasks.usage import check_usage, usage_of
 from bench_tasks.vocabulary import Event, Verdict
 
 __all__ = [
@@ -54,7 +55,8 @@ class EpisodeScore:
     `wall_s` is None when the recording does not say. `scored` is False when no verdict could be
     derived. `agrees`: whether the live verdict says the same; None when there is none to compare.
     `diagnosis` of a failure: its kind, evidence and state, as of `diagnosis.Diagnosis`. `help` is
-    what the planner was told beyond its pictures, where it says so.
+    what the planner was told beyond its pictures, where it says so; `usage` what asking it cost,
+    as of `usage.usage_of`.
     """
 
     task: str
@@ -80,6 +82,7 @@ class EpisodeScore:
     notes: tuple[str, ...] = ()
     diagnosis: dict[str, Any] = field(default_factory=dict)
     help: str = ""
+    usage: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Take nothing that JSON or UTF-8 cannot hold, whatever a recording had in it."""
@@ -238,7 +241,7 @@ def score_recording(recording: Recording) -> EpisodeScore:
         "state_hash": recording.state_hash if recording.states else "",
         "bag": str(recording.path), "wall_s": _seconds(manifest.get("wall_s")),
         "planner": _agent(recording, "planner"), "policy": _agent(recording, "policy"),
-        "help": help_of(recording.events),
+        "help": help_of(recording.events), "usage": usage_of(recording.events),
         "sim_s": recording.states[-1].stamp_ns / 1e9 if recording.states else 0.0,
     }  # fmt: skip
     try:
@@ -441,6 +444,7 @@ def _checked(score: EpisodeScore) -> EpisodeScore:
         raise TypeError(f"notes is {reprlib.repr(score.notes)}")
     if score.diagnosis and score.diagnosis.get("kind") not in KINDS:
         raise TypeError(f"diagnosis is {reprlib.repr(score.diagnosis)}")
+    check_usage(score.usage)
     for question in _mapping(score.details.get("questions", {})).values():
         _mapping(_mapping(question).get("gold", {}))
         _mapping(question.get("answer") or {})

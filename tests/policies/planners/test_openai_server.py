@@ -274,6 +274,51 @@ def test_the_run_goes_on_and_every_episode_is_accounted_for(world, tmp_path):
     hidden_in(tmp_path)
 
 
+def test_a_run_over_a_server_that_fails_in_every_way_is_a_run(tmp_path, capsys):
+    """Each episode has its status and reason, the exit status says that all were evaluated."""
+    from bench_tasks.cli import main
+
+    ways = [
+        ("stall", "no complete answer within 1 s"), ("half", "the answer broke off after"),
+        (error(500, "boom"), "status 500 Internal Server Error: boom"),
+        (error(429, "slow down"), "status 429 Too Many Requests: slow down"),
+        (HTML, "HTML, not JSON: is base_url right?"), ("drop", "the connection broke off"),
+        (BROKEN, "broken JSON"), (lift_from_prompt, ""),
+    ]  # fmt: skip
+    out = tmp_path / "run"
+    with ModelServer(*(way for way, _ in ways)) as server:
+        spec = f"openai:model=m,base_url={server.url},{FAST},retries=0,timeout_s=1,help=names"
+        assert main([
+            "run", "--tasks", "spatial_sparse,lift_pot", "--episodes", "4", "--planner",
+            f"{spec},price_in=2",
+            "--out", str(out), "--cameras", "", "--json",
+        ]) == 0  # fmt: skip
+    found = json.loads(capsys.readouterr().out)["episodes"]
+    assert [(e["task"], e["seed"]) for e in found] == [
+        (task, seed) for task in ("spatial_sparse", "lift_pot") for seed in range(4)
+    ]
+    for episode, (_, reason) in zip(found, ways, strict=True):
+        assert episode["scored"] and episode["agrees"] and episode["success"] == (not reason)
+        assert reason in episode["cause"] and "\n" not in episode["cause"]
+        if reason:
+            where = server.url.removeprefix("http://").removesuffix("/v1")
+            assert episode["cause"].startswith(f"planner error: model server {where}: ")
+            assert episode["usage"]["calls"] == episode["usage"]["errors"] == 1
+    status = json.loads((out / "run.json").read_text())
+    assert status["status"] == "complete" and status["evaluated"] == status["agreeing"] == 8
+    good = found[-1]["usage"]
+    assert (good["calls"], good["tokens_in"], good["tokens_out"]) == (3, 300, 60)
+    assert good["cost_usd"] == pytest.approx(600e-6) and good["latency_s"] > 0.0
+    assert main(["score", str(out), "--json"]) == 0
+    again = json.loads(capsys.readouterr().out)["episodes"]
+    assert sorted(again, key=lambda e: (e["task"] != "spatial_sparse", e["seed"])) == found
+    assert main(["report", str(out)]) == 0
+    page = re.sub("<[^>]+>", " ", (out / "report.html").read_text())
+    table = page[page.index("What the planner cost") :]
+    assert re.search(r"openai:m:names +8 +10 +0 +7 +\d\.\d\d +300 +\(3 calls\)", table), table[:300]
+    hidden_in(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
