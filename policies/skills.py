@@ -176,7 +176,9 @@ class SkillPolicy:
                     break
             if not found:
                 raise _Failure(call, errors[0] if errors else "unreachable: no way to do it")
-            ways.append(found)
+            # A line past a singular posture can take a minute and end with the elbow turned over.
+            slow = 2 * min(sum(phase.duration_s for phase in way) for way in found)
+            ways.append(sorted(found, key=lambda way: sum(p.duration_s for p in way) > slow))
         together = len({call.skill for call in step}) == 1
         hit = None
         for combination in itertools.product(*ways):

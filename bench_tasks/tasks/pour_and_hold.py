@@ -165,21 +165,23 @@ class PourAndHold(Task):
     def expert(self, view: View, turn: int) -> list[tuple[SkillCall, ...]]:
         """Take both, bring the cup over the bowl, tip it and wait for the beads."""
         in_hand = view.grasped("bowl", HOLDER), view.grasped("cup", POURER)
+        # From its left the wrist is turned as it must be to tip the cup; later, any way will do.
+        cup = _grasp(POURER, "cup", **({"grasp": "side_right"} if turn < 2 else {}))
         if not any(in_hand):
-            return [(_grasp(HOLDER, "bowl"), _grasp(POURER, "cup"))]
+            return [(_grasp(HOLDER, "bowl"), cup)]
         if not all(in_hand):
-            return [(_grasp(HOLDER, "bowl"),)] if in_hand[1] else [(_grasp(POURER, "cup"),)]
+            return [(_grasp(HOLDER, "bowl"),)] if in_hand[1] else [(cup,)]
         info = view.scene.object("bowl")
         bowl = upright(*(BOWL_AT_M - _middle(info)[:3]))
-        cup = upright(*(BOWL_AT_M + POUR_FROM_M))
-        cup[2] += info.half_size_m[2] + view.scene.object("cup").half_size_m[2]
+        at = upright(*(BOWL_AT_M + POUR_FROM_M))
+        at[2] += info.half_size_m[2] + view.scene.object("cup").half_size_m[2]
         # The cup is round: it is turned so that the hand points straight ahead.
         grasp = compose(invert(view.pose("cup")), view.state.ee_pose[ARMS.index(POURER)])
         ahead = rotation_matrix(grasp[3:])[:2, 2]
-        cup[3:] = quat_from_yaw(-np.arctan2(ahead[1], ahead[0]))
+        at[3:] = quat_from_yaw(-np.arctan2(ahead[1], ahead[0]))
         if rise(view, "bowl") < HELD_UP_M:
             return [
-                (_bring(HOLDER, "bowl", bowl.tolist()),), (_bring(POURER, "cup", cup.tolist()),),
+                (_bring(HOLDER, "bowl", bowl.tolist()),), (_bring(POURER, "cup", at.tolist()),),
             ]
         wait = [(SkillCall("close", POURER),)] * 3  # closing a closed hand takes 0.4 s
         if _in_bowl(view) >= MOST:
@@ -191,14 +193,14 @@ class PourAndHold(Task):
             return [*shake, *wait]
         steps = []
         for angle in np.linspace(0.5, 1.0, 4) * POUR_RAD:  # not all at once
-            tip = np.array([*cup[:3], np.cos(angle / 2), -np.sin(angle / 2), 0.0, 0.0])
-            hand = compose(compose(tip, np.array([0, 0, 0, *cup[3:]])), grasp)
+            tip = np.array([*at[:3], np.cos(angle / 2), -np.sin(angle / 2), 0.0, 0.0])
+            hand = compose(compose(tip, np.array([0, 0, 0, *at[3:]])), grasp)
             steps.append((SkillCall("move_to", POURER, {"pose": hand.tolist()}),))
         return [*steps, *shake, *shake, *wait]
 
 
-def _grasp(arm: str, name: str) -> SkillCall:
-    return SkillCall("grasp", arm, {"object": name})
+def _grasp(arm: str, name: str, **how: str) -> SkillCall:
+    return SkillCall("grasp", arm, {"object": name, **how})
 
 
 def _bring(arm: str, name: str, pose: list[float]) -> SkillCall:

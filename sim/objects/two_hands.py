@@ -46,6 +46,11 @@ def _saucepan(shape: Shape, radius: float = 0.07, height: float = 0.05, reach: f
     shape.box([0, middle, low + 0.75 * floor], [half, half, 0.25 * floor], density=1.0)
     for k in range(12):
         angle = 2 * math.pi * k / 12
+        rim = 0.8 * radius
+        shape.box(
+            [rim * math.cos(angle), middle + rim * math.sin(angle), low + 0.75 * floor],
+            [radius - wall - rim, rim * math.tan(math.pi / 12), 0.25 * floor], 1.0, angle,
+        )
         inner = radius - wall / 2
         shape.box(
             [inner * math.cos(angle), middle + inner * math.sin(angle), 0.0005],
@@ -66,7 +71,7 @@ def _beaker(shape: Shape, radius: float = 0.029, height: float = 0.13):
     shape.cylinder([0, 0, -height / 2 + wall / 2], radius, wall / 2)
     shape.ring(radius - wall, wall, -height / 2, height / 2)
     grasps = []
-    for name, yaw in (("side", 0), ("side_left", 30)):  # on flat panels
+    for name, yaw in (("side", 0), ("side_left", 30), ("side_right", -30)):  # on flat panels
         turn = np.concatenate([np.zeros(3), quat_from_yaw(math.radians(yaw))])
         at = compose(turn, np.array([0.0, 0.0, 0.01, *AHEAD]))
         grasps.append(Grasp(name, tuple(float(v) for v in at), 2 * radius))
