@@ -27,6 +27,7 @@ from bench_tasks.vocabulary import (
     Scene,
     SkillCall,
 )
+from policies.clearance import hand_hits, widest_opening
 from policies.motion import (
     MotionError,
     Phase,
@@ -45,7 +46,7 @@ RETREAT_M = 0.08
 LIFT_M = 0.10
 HIGH_M = 0.30
 CLEARANCE_M = 0.035
-"""How much wider than the object the fingers open before closing on it or letting go."""
+"""How much wider than the object the fingers open before closing on it; at least, to let go."""
 RELEASE_HEIGHT_M = 0.001
 _CLOSED_M = 0.002
 
@@ -199,7 +200,7 @@ class SkillPolicy:
         elif call.skill == "place":
             target = self._place_target(view, call)
             for route in _ROUTES:
-                yield self._place(call, start, target, route)
+                yield self._place(view, call, start, target, route)
         elif call.skill == "move_by":
             pose = self._kinematics.forward(call.arm, start[:7])
             pose[:3] += np.asarray(call.args["offset"], dtype=np.float64)
@@ -231,7 +232,9 @@ class SkillPolicy:
             above = pose + np.array([0, 0, APPROACH_M, 0, 0, 0, 0])
             joints = self._kinematics.inverse(call.arm, above, start[:7])
             if joints is not None:
-                cost = float(np.abs(joints - start[:7]).sum())
+                opening = min(MAX_OPENING_M, grasp.width_m + CLEARANCE_M)
+                hits = hand_hits(view, pose, opening, (item.name,)) is not None
+                cost = (hits, float(np.abs(joints - start[:7]).sum()))
                 reached.append((cost, grasp, pose, above))
         if not reached:
             where = ", ".join(f"{v:.3f}" for v in view.position(item.name))
@@ -259,7 +262,7 @@ class SkillPolicy:
             pose = np.concatenate([pose, view.pose(name)[3:]])
         return compose(pose, invert(held.pose_tcp_object))
 
-    def _place(self, call, start, target, route) -> Iterator[Phase]:
+    def _place(self, view, call, start, target, route) -> Iterator[Phase]:
         here = self._kinematics.forward(call.arm, start[:7])
         above = target + np.array([0, 0, APPROACH_M, 0, 0, 0, 0])
         up = np.concatenate([[*here[:2], max(here[2] + LIFT_M, above[2])], here[3:]])
@@ -268,8 +271,12 @@ class SkillPolicy:
         if call.args.get("release", True):
             item = self._scene.object(self._held[call.arm].name)
             width = next((g.width_m for g in item.grasps), 0.0)
+            # A thing that leans on one finger is let go by wide open ones alone.
+            opening = widest_opening(
+                view, down, min(MAX_OPENING_M, width + CLEARANCE_M), MAX_OPENING_M, (item.name,)
+            )
             retreat = target + np.array([0, 0, RETREAT_M, 0, 0, 0, 0])
-            moves += [("grip", min(MAX_OPENING_M, width + CLEARANCE_M)), ("line", retreat)]
+            moves += [("grip", opening), ("line", retreat)]
         return self._chain(call.arm, start, moves)
 
     def _home(self, arm: str, start: np.ndarray) -> Iterator[Phase]:

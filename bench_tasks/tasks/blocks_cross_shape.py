@@ -22,12 +22,15 @@ DIRECTIONS = ((0.0, 1.0), (0.0, -1.0), (1.0, 0.0), (-1.0, 0.0))
 REACH_M = (0.055, 0.12)
 """How far the outer blocks' centres may be from the middle one's."""
 OFF_LINE_M = 0.018
+UNEVEN_M = 0.03
+"""By how much the longest arm may exceed the shortest."""
 
 
 def _cross(view: View) -> bool:
-    """Whether there is one block on each side of the red one, all in two straight lines."""
+    """Whether one block is on each side of the red one, as far as the others, in straight lines."""
     center = view.position(CENTER)[:2]
     found = set()
+    lengths = []
     for name in OTHERS:
         offset = view.position(name)[:2] - center
         axis = int(abs(offset[1]) > abs(offset[0]))
@@ -35,7 +38,8 @@ def _cross(view: View) -> bool:
         if not REACH_M[0] < abs(along) < REACH_M[1] or abs(across) > OFF_LINE_M:
             return False
         found.add((axis, along > 0))
-    return len(found) == len(OTHERS)
+        lengths.append(abs(along))
+    return len(found) == len(OTHERS) and max(lengths) - min(lengths) <= UNEVEN_M
 
 
 def _on_table(view: View) -> bool:
@@ -68,7 +72,7 @@ class BlocksCrossShape(Task):
         return Layout(
             poses,
             "Lay the five blocks out as a cross whose arms point along and across the table: the "
-            "red block in the middle, one blue block on each of its four sides.",
+            "red block in the middle, one blue block on each of its four sides, all equally far.",
             reach={name: nearest_first(poses[name]) for name in NAMES},
             paraphrases=(
                 "Make a plus sign of the blocks, with the red one at its centre.",

@@ -35,7 +35,9 @@ def _can(shape: Shape, radius: float = 0.028, height: float = 0.10):
 def _bottle(shape: Shape, radius: float = 0.03, height: float = 0.18):
     body, neck = 0.65 * height, 0.35 * height
     shape.cylinder([0, 0, -height / 2 + body / 2], radius, body / 2)
-    shape.cylinder([0, 0, height / 2 - neck / 2], 0.014, neck / 2)
+    shape.cylinder([0, 0, height / 2 - neck / 2], 0.012, neck / 2)
+    # A square cap: round things this thin jam in the fingers' grooves and follow one of them.
+    shape.box([0, 0, height / 2 - 0.018], [0.014, 0.014, 0.018])
     half = (radius, radius, height / 2)
     return half, tuple(
         Grasp(g.name, g.pose, 0.028) for g in top_grasps((0.014, 0.014, height / 2), 0.025)

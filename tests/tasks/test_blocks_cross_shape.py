@@ -47,6 +47,13 @@ def test_too_wide(stage, reach, good):
     succeeds(stage) if good else fails(stage, "a cross")
 
 
+@pytest.mark.parametrize(("short", "good"), [(0.085, True), (0.065, False)])
+def test_arms_of_different_length(stage, short, good):
+    """Each arm alone is of a length that a cross may have."""
+    cross(stage, sides=((0.0, 0.105), (0.0, -short), *SIDES[2:])).hold(1.0)
+    succeeds(stage) if good else fails(stage, "a cross")
+
+
 def test_a_corner_shape(stage):
     fails(cross(stage, sides=((0.0, D), (D, D), (D, 0.0), (-D, 0.0))).hold(1.0), "a cross")
 

@@ -26,6 +26,8 @@ RAW_ACTION_NOTE = (
 
 APPROACH_M = 0.10
 TRAVEL_M = 0.22
+SECOND_TRIES = 6
+"""No carry task needs more plans than this: from then on every second one tries the other arm."""
 BOTH_APART_M = 0.3
 """Things further apart than this are picked up by both arms at the same time."""
 HOME_TCP = {
@@ -90,7 +92,10 @@ def next_steps(view: View, carries: list[Carry], turn: int) -> list[Step]:
                     (SkillCall("home", second),),
                 ]
     carry = carries[0]
-    arm = carry.arm or arm_for(view, carry.name)
+    arm = arm_for(view, carry.name)
+    if turn >= SECOND_TRIES and turn % 2 == 0:
+        arm = ARMS[1 - ARMS.index(arm)]
+    arm = carry.arm or arm
     return [(_grasp(arm, carry),), (_place(arm, carry),), (SkillCall("home", arm),)]
 
 
