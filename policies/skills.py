@@ -235,14 +235,13 @@ class SkillPolicy:
                 opening = min(MAX_OPENING_M, grasp.width_m + CLEARANCE_M)
                 hits = hand_hits(view, pose, opening, (item.name,)) is not None
                 cost = (hits, float(np.abs(joints - start[:7]).sum()))
-                reached.append((cost, grasp, pose, above))
+                reached.append((cost, opening, pose, above))
         if not reached:
             where = ", ".join(f"{v:.3f}" for v in view.position(item.name))
             raise _Failure(
                 call, f"unreachable: {call.arm} arm cannot grasp {item.name} at ({where})"
             )
-        for _, grasp, pose, above in sorted(reached, key=lambda entry: entry[0]):
-            opening = min(MAX_OPENING_M, grasp.width_m + CLEARANCE_M)
+        for _, opening, pose, above in sorted(reached, key=lambda entry: entry[0]):
             for route in _ROUTES:
                 yield self._chain(
                     call.arm, start,

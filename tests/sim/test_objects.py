@@ -143,13 +143,15 @@ def test_one_hand_lifts_and_holds_it(cell, kind, name):
     world, policy, drills = cell
     info = info_of(kind)
     grasp = next(g for g in info.grasps if g.name == name)
-    arm, (x, y, yaw) = next(places(grasp))
     task = drills[kind]
-    task.poses = {"thing": upright(x, y, info.half_size_m[2], yaw)}
-    scene, start = drill.fresh(world, policy, task.name)
-    detail, _ = drill.run_plan(
-        world, policy, drill.grasp(arm, "thing", grasp=name), drill.move_by(arm, 0, 0, 0.1)
-    )
+    for arm, (x, y, yaw) in places(grasp):
+        task.poses = {"thing": upright(x, y, info.half_size_m[2], yaw)}
+        scene, start = drill.fresh(world, policy, task.name)
+        detail, _ = drill.run_plan(
+            world, policy, drill.grasp(arm, "thing", grasp=name), drill.move_by(arm, 0, 0, 0.1)
+        )
+        if not detail.get("reason", "").startswith("collision"):  # the arm may be in its own way
+            break
     assert detail["status"] == "done", detail
     view, lifted = View(scene, drill.hold(world, 50)[-1]), View(scene, start)
     assert view.grasped("thing", arm) and not view.touching("thing", "table")
