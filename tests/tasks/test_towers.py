@@ -91,3 +91,10 @@ def test_the_top_one_flies_over(stage):
     x, y, z = stage.view.position(top)
     stage.put(top, [x, y, z + 0.15]).throw(top, [0.0, 0.8, 0.0]).hold(1.5)
     fails(stage)
+
+
+def test_an_expert_whose_plans_keep_failing_tries_the_other_arm(stage):
+    top = names(stage)[2]
+    build(stage, skip=1).put(top, [X, 0.2, half(stage, top)]).hold(0.1)
+    arms = [stage.task.expert(stage.view, turn)[0][0].arm for turn in range(10)]
+    assert arms == ["left"] * 6 + ["right", "left"] * 2
