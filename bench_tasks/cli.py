@@ -1,4 +1,4 @@
-"""The command `bench_tasks`: list, gallery, run, score, report, serve, doctor."""
+"""The command `bench_tasks`: list, gallery, objects, run, score, report, serve, doctor."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import bench_tasks
+from bench_tasks import objects_cli
 from bench_tasks.errors import BenchError, UsageError
 
 __all__ = ["main"]
@@ -19,6 +20,7 @@ _EPILOG = """\
 examples:
   bench_tasks list                                   what there is to evaluate
   bench_tasks gallery --tasks lift_pot               pictures of it, before and after
+  bench_tasks objects list                           kinds of objects, and sets of evolved ones
   bench_tasks run --tasks lift_pot                   one episode, recorded and scored
   bench_tasks run --tasks all --episodes 20 --out results/night
   bench_tasks score results/night                    judge the recordings again
@@ -90,6 +92,8 @@ def _parser() -> argparse.ArgumentParser:
         help="where to write gallery.md and pictures/ (default: results/gallery)",
     )  # fmt: skip
 
+    objects_cli.add(command("objects", "list, grow and show sets of evolved objects"), _number)
+
     sub = command("run", "run episodes (no ROS needed), record and score them")
     sub.add_argument("--tasks", type=_names, metavar="A,B", help="tasks to run, or all")
     sub.add_argument("--planner", help="who decides what to do (default: expert)")
@@ -119,6 +123,10 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument(
         "--jobs", type=_number(1), metavar="N",
         help="processes that share the episodes, with the same results (default: 1)",
+    )  # fmt: skip
+    sub.add_argument(
+        "--objects", metavar="SET",
+        help="use these evolved objects, a file or a name (see bench_tasks objects list)",
     )  # fmt: skip
     sub.add_argument(
         "--no-record", dest="record", action="store_false", default=None,
@@ -196,7 +204,7 @@ def _run(args: argparse.Namespace) -> int:
 
     options: dict[str, Any] = read_config(args.config) if args.config else {}
     for key in ("tasks", "planner", "policy", "episodes", "seed", "out", "cameras", "latency",
-                "record", "vary", "jobs"):  # fmt: skip
+                "record", "vary", "jobs", "objects"):  # fmt: skip
         value = getattr(args, key)
         if value is not None:
             options[key] = value
@@ -290,8 +298,8 @@ def _doctor(args: argparse.Namespace) -> int:
 
 
 _COMMANDS = {
-    "list": _list, "gallery": _gallery, "run": _run, "score": _score, "report": _report,
-    "serve": _serve, "doctor": _doctor,
+    "list": _list, "gallery": _gallery, "objects": objects_cli.run, "run": _run,
+    "score": _score, "report": _report, "serve": _serve, "doctor": _doctor,
 }  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from reprlib import repr as short
 from typing import Any
@@ -13,6 +14,7 @@ import yaml
 from bench_tasks import tasks
 from bench_tasks.errors import UsageError, unknown
 from bench_tasks.manifest import FORMAT_VERSION
+from bench_tasks.object_sets import read_set
 from bench_tasks.vocabulary import AXES
 
 __all__ = ["RunConfig", "read_config"]
@@ -23,6 +25,12 @@ MAX_SEED = 2**63 - 1
 """Seeds travel as 64 bit integers."""
 
 
+@cache
+def _hash_of(objects: str) -> str:
+    """Read once: an episode must not depend on what becomes of the file during the run."""
+    return read_set(objects).hash
+
+
 @dataclass(frozen=True)
 class RunConfig:
     """One run: `episodes` of each task, with seeds `seed`, `seed` + 1, ...
@@ -30,7 +38,8 @@ class RunConfig:
     `cameras` are pictured at key moments of each episode. `latency` is what a planner's thinking
     costs in simulated time: "free", "measured", or seconds per plan. Without `record` no bag is
     written, only the live result is kept. `vary` names axes of scene randomisation. Processes that
-    share the episodes are `jobs`; the results are the same with any number.
+    share the episodes are `jobs`; the results are the same with any number. `objects` is a set of
+    evolved objects, by name or file, that take the places of those of their kinds.
     """
 
     tasks: tuple[str, ...]
@@ -44,6 +53,7 @@ class RunConfig:
     record: bool = True
     vary: tuple[str, ...] = ()
     jobs: int = 1
+    objects: str = ""
 
     def checked(self) -> RunConfig:
         """Return self; UsageError names the first wrong value and what is valid."""
@@ -59,6 +69,8 @@ class RunConfig:
         for axis in self.vary:
             if axis not in AXES:
                 raise unknown("axis", axis, AXES)
+        if self.objects:
+            read_set(self.objects)
         if self.episodes < 1:
             raise UsageError(f"episodes must be at least 1, got {self.episodes}")
         if self.episodes > MAX_EPISODES:
@@ -81,13 +93,18 @@ class RunConfig:
         return self
 
     @property
+    def objects_hash(self) -> str:
+        """Hash of the set of evolved objects as it was first asked for; "" without one."""
+        return _hash_of(self.objects) if self.objects else ""
+
+    @property
     def seeds(self) -> range:
         """The seeds of each task."""
         return range(self.seed, self.seed + self.episodes)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for the manifest."""
-        return dataclasses.asdict(self)
+        return {**dataclasses.asdict(self), "objects_hash": self.objects_hash}
 
 
 def _typed(name: str, value: Any) -> Any:

@@ -13,6 +13,7 @@ from bench_tasks.config import RunConfig
 from bench_tasks.domain import claim_domain
 from bench_tasks.errors import UsageError, unknown
 from bench_tasks.manifest import writable_folder
+from bench_tasks.object_sets import shipped
 from bench_tasks.runner import check
 from bench_tasks.streams import parse_streams
 from bench_tasks.vocabulary import AXES
@@ -39,6 +40,7 @@ ARGUMENTS: dict[str, tuple[str, str]] = {
     "policy": ("skills", "what moves the arms"),
     "latency": ("free", "what thinking costs in simulated time: free, measured, or seconds a plan"),
     "vary": ("none", "what to randomise beyond the layout, or all: " + ", ".join(AXES)),
+    "objects": ("", "set of evolved objects to use, a file or a name (bench_tasks objects list)"),
     "robot": ("sim", "whose arms: sim"),
     "record": ("true", "one bag per episode, scored offline; false: the live verdict only"),
     "out": ("", "folder for recordings, results and report; default results/<UTC time>"),
@@ -97,6 +99,9 @@ def read(given: Mapping[str, str]) -> Settings:
         episodes=_whole("episodes", given["episodes"]), seed=_whole("seed", given["seed"]),
         out=given["out"], record=_flag("record", given["record"]), latency=given["latency"],
         vary=() if given["vary"] == "none" else AXES if given["vary"] == "all" else vary,
+        # Nodes may run in another folder.
+        objects=given["objects"] if given["objects"] in ("", *shipped())
+        else str(Path(given["objects"]).absolute()),
     )  # fmt: skip
     streams = "" if given["cameras"] == "none" else given["cameras"]
     check(replace(config, cameras=tuple(parse_streams(streams))))

@@ -27,6 +27,7 @@ from bench_tasks.manifest import (
     read_json,
     write_json,
 )
+from bench_tasks.object_sets import read_set
 from bench_tasks.outcome import episode_line
 from bench_tasks.progress import Progress, duration
 from bench_tasks.recording import BagSink, HashSink, RecordingError
@@ -68,11 +69,14 @@ def check(config: RunConfig) -> RunConfig:
     if config.jobs > 1 and config.planner.partition(":")[0].strip() == "human":
         raise UsageError(f"planner human needs the terminal: jobs must be 1, got {config.jobs}")
     import sim.world  # noqa: F401 - chooses the renderer, before anything else brings in mujoco
+    from sim.objects import check_set
     from sim.scene import CAMERAS
 
     for camera in config.cameras:
         if camera not in CAMERAS:
             raise unknown("camera", camera, CAMERAS)
+    if config.objects:
+        check_set(read_set(config.objects))
     if config.out:
         return config
     now = datetime.datetime.now(datetime.timezone.utc)
@@ -102,7 +106,7 @@ def _seat(config: RunConfig, world: World | None = None) -> Work:
     if world is None:
         from sim.world import SimWorld
 
-        world = SimWorld()
+        world = SimWorld(objects=read_set(config.objects) if config.objects else None)
     cell = _Cell(world, make_planner(config.planner), make_policy(config.policy))
     return partial(_episode, cell, config)
 
@@ -115,7 +119,7 @@ def _begun(config: RunConfig, task: Task, seed: int) -> dict[str, Any]:
     """An episode's manifest at its start."""
     return episode_manifest(
         task.name, task.version, seed, config.planner, config.policy, latency=config.latency,
-        vary=config.vary,
+        vary=config.vary, objects=config.objects_hash,
     )  # fmt: skip
 
 

@@ -68,6 +68,7 @@ class TaskNode(BenchNode):
             latency=parameter(self, "latency", "free"),
             record=parameter(self, "record", True),
             vary=_names(parameter(self, "vary", "")),
+            objects=parameter(self, "objects", ""),
         ).checked()
         self.clock = parameter(self, "clock", "lockstep")
         self.robot = parameter(self, "robot", "sim")
@@ -263,7 +264,7 @@ class _Run:
         self.recording = task, seed
         manifest = episode_manifest(
             task.name, task.version, seed, self.config.planner, self.config.policy,
-            latency=self.config.latency, vary=self.config.vary,
+            latency=self.config.latency, vary=self.config.vary, objects=self.config.objects_hash,
             clock=self.node.clock, robot=self.node.robot,
         )  # fmt: skip
         try:

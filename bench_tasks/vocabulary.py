@@ -84,7 +84,8 @@ class Scene:
     `entities` names the parties of contacts; `WorldState.contact_pair` indexes it. `params` holds
     what the task drew for this seed (targets, golds) and is what scoring reads back from the bag.
     `vary` are the axes of randomisation that were on; `base_height_m` is how far the arms' bases
-    stand above the table top, which is the world frame's z = 0.
+    stand above the table top, which is the world frame's z = 0. `evolved` names for each kind the
+    evolved object (`object_sets.Evolved.name`, which identifies its content) in its place.
     """
 
     task: str
@@ -98,6 +99,7 @@ class Scene:
     robot: str = "sim"
     vary: tuple[str, ...] = ()
     base_height_m: float = 0.0
+    evolved: dict[str, str] = field(default_factory=dict)
     control_period_ns: int = CONTROL_PERIOD_NS
 
     def index(self, name: str) -> int:

@@ -48,7 +48,10 @@ def nodes(context):
         for name, value in ENVIRONMENT.items()
     ]
     started = [
-        node("world", {**clock, **streams, "viewer": settings.viewer}),
+        node(
+            "world",
+            {**clock, **streams, "viewer": settings.viewer, "objects": config.objects},
+        ),
         node("planner", {"planner": config.planner}),
         # Its chunks go to world and recorder.
         node("policy", {"policy": config.policy, "listeners": 1 + recorded, **clock}),
@@ -58,7 +61,7 @@ def nodes(context):
     task = {
         "tasks": ",".join(config.tasks), "episodes": config.episodes, "seed": config.seed,
         "planner": config.planner, "policy": config.policy, "record": config.record,
-        "latency": config.latency, "vary": ",".join(config.vary),
+        "latency": config.latency, "vary": ",".join(config.vary), "objects": config.objects,
         "out": str(Path(config.out).absolute()), "robot": settings.robot,
         "command": launch_args.summary(given, "bimanual.launch.py"), **clock,
         **streams,

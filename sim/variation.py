@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import math
 import zlib
+from collections.abc import Iterator
 
 import mujoco
 import numpy as np
 
 from bench_tasks.errors import BenchError
+from bench_tasks.object_sets import Evolved, ObjectSet
 from bench_tasks.tasks.base import Layout, ObjectSpec
 from bench_tasks.tasks.families.layouts import upright
 from bench_tasks.vocabulary import ARMS, ObjectInfo
 from sim.scene import Cell
 
-__all__ = ["apply", "base_height_m", "clutter", "instruction", "place_clutter", "size_scale"]
+__all__ = ["apply", "base_height_m", "clutter", "evolved_choices", "instruction", "place_clutter",
+           "size_scale"]
 
 SIZE_SCALES = (0.92, 0.96, 1.0, 1.04, 1.08)
 TABLE_HEIGHT_M = 0.05
@@ -90,6 +93,27 @@ def instruction(task: str, seed: int, vary: tuple[str, ...], layout: Layout) -> 
         return layout.instruction
     wordings = (layout.instruction, *layout.paraphrases)
     return wordings[int(_rng(task, seed, "paraphrase").integers(len(wordings)))]
+
+
+def evolved_choices(
+    task: str, seed: int, items: tuple[ObjectSpec, ...], objects: ObjectSet | None
+) -> Iterator[dict[str, Evolved]]:
+    """For each kind that the set has, the evolved object that takes its place: first choice first.
+
+    All things of a kind change alike, as sizes do. The last choice is to leave all as they are.
+    """
+    pools = {
+        item.kind: objects.of_kind(item.kind) for item in items if objects is not None
+    }
+    pools = {kind: pool for kind, pool in pools.items() if pool}
+    if pools:
+        first = {
+            kind: int(_rng(task, seed, f"evolved {kind}").integers(len(pool)))
+            for kind, pool in pools.items()
+        }
+        for k in range(max(len(pool) for pool in pools.values())):
+            yield {kind: pool[(first[kind] + k) % len(pool)] for kind, pool in pools.items()}
+    yield {}
 
 
 def base_height_m(task: str, seed: int, vary: tuple[str, ...]) -> float:

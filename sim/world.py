@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from bench_tasks import tasks
 from bench_tasks.errors import BenchError, UsageError, unknown
 from bench_tasks.kinematics import dual_arm
+from bench_tasks.object_sets import Evolved, ObjectSet
 from bench_tasks.robots import HOME_RAD, JOINT_NAMES
 from bench_tasks.tasks.base import Layout, ObjectSpec, Task
 from bench_tasks.view import View, compose
@@ -33,6 +34,7 @@ import mujoco  # noqa: E402
 
 from sim import variation  # noqa: E402
 from sim.cameras import Cameras  # noqa: E402
+from sim.objects import check_set  # noqa: E402
 from sim.scene import PHYSICS_STEP_S, Cell, build_cell  # noqa: E402
 
 __all__ = ["RENDERER", "Saved", "SimWorld"]
@@ -61,12 +63,17 @@ class Saved:
 class SimWorld:
     """Two FR3 arms at a table in MuJoCo.
 
-    `pretty` draws the visual meshes with shadows (report pictures; ten times slower).
+    `pretty` draws the visual meshes with shadows (report pictures; ten times slower). With a set
+    of `objects`, an evolved one takes the place of each of its kind that a task asks for.
     """
 
-    def __init__(self, pretty: bool = False, width: int = 320, height: int = 240) -> None:
-        """Nothing is compiled before the first `reset`."""
+    def __init__(
+        self, pretty: bool = False, width: int = 320, height: int = 240,
+        objects: ObjectSet | None = None,
+    ) -> None:
+        """Compiles nothing before the first `reset`. UsageError on a set that cannot be built."""
         self._pretty, self._size = pretty, (width, height)
+        self._objects = objects and check_set(objects)
         self._cells: dict[str, Cell] = {}
         self._cameras: Cameras | None = None
         self._task: Task | None = None
@@ -88,9 +95,29 @@ class SimWorld:
         for axis in vary:
             if axis not in AXES:
                 raise unknown("axis", axis, AXES)
-        chosen = tasks.get(task)
+        return self.set_up(tasks.get(task), seed, vary)
+
+    def set_up(
+        self, task: Task, seed: int, vary: tuple[str, ...] = ()
+    ) -> tuple[Scene, WorldState]:
+        """As `reset`, for a task that need not be registered."""
         self.scene = None  # a layout that fails must not leave the last episode to be stepped
-        objects = chosen.objects() + variation.clutter(task, seed, vary)
+        items = task.objects() + variation.clutter(task.name, seed, vary)
+        for evolved in variation.evolved_choices(task.name, seed, items, self._objects):
+            try:
+                return self._set_up(task, seed, vary, items, evolved)
+            except BenchError:
+                # Where the task has no room for an object, the next one of its kind is tried.
+                if not evolved:
+                    raise
+        raise AssertionError("the last choice is to change nothing")
+
+    def _set_up(
+        self, chosen: Task, seed: int, vary: tuple[str, ...], items: tuple[ObjectSpec, ...],
+        evolved: dict[str, Evolved],
+    ) -> tuple[Scene, WorldState]:
+        task = chosen.name
+        objects = tuple(replace(o, evolved=evolved.get(o.kind, o.evolved)) for o in items)
         self._load(chosen, objects, variation.size_scale(task, seed, vary))
         variation.apply(self._cell, task, seed, vary)
         layout = chosen.layout(
@@ -106,6 +133,7 @@ class SimWorld:
             objects=self._cell.objects, entities=self._cell.entities, joint_names=JOINT_NAMES,
             params=layout.params, vary=vary,
             base_height_m=variation.base_height_m(task, seed, vary),
+            evolved={kind: item.name for kind, item in evolved.items()},
         )
         self._data.time, self._seq = 0.0, 0
         self._state = self._observe()

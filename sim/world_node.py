@@ -23,6 +23,7 @@ from sensor_msgs.msg import JointState
 from bench_tasks import cdr
 from bench_tasks.errors import BenchError, UsageError, unknown
 from bench_tasks.frames_node import put_frames
+from bench_tasks.object_sets import read_set
 from bench_tasks.ros_node import (
     LATCHED,
     PERIODIC,
@@ -61,7 +62,8 @@ class WorldNode(BenchNode):
         for camera in streams:
             if camera not in CAMERAS:
                 raise unknown("camera", camera, CAMERAS)
-        self.world = SimWorld()
+        objects = parameter(self, "objects", "")
+        self.world = SimWorld(objects=read_set(objects) if objects else None)
         viewer = parameter(self, "viewer", "none")
         if viewer not in ("none", "foxglove", "mujoco"):
             raise UsageError(f"viewer must be none, foxglove or mujoco, got {viewer!r}")

@@ -16,7 +16,7 @@ ROS = {
     "std_msgs", "geometry_msgs", "rosgraph_msgs", "builtin_interfaces", "tf2_msgs", "launch",
     "launch_ros", "ament_index_python",
 }
-BENCH_FILES_THAT_KNOW_SIM_AND_POLICIES = {"runner.py", "doctor.py", "gallery.py"}
+BENCH_FILES_THAT_KNOW_SIM_AND_POLICIES = {"runner.py", "doctor.py", "gallery.py", "evolve.py"}
 
 
 @cache

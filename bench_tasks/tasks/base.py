@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from bench_tasks.object_sets import Evolved
 from bench_tasks.view import View
 from bench_tasks.vocabulary import SKILLS, ObjectInfo, Question, Scene, SkillCall
 
@@ -18,12 +19,17 @@ __all__ = ["Ask", "Check", "Goal", "Layout", "MoveObjects", "ObjectSpec", "Show"
 
 @dataclass(frozen=True)
 class ObjectSpec:
-    """An object to build: `kind` names a parametric program of `sim.objects`."""
+    """An object to build: `kind` names a parametric program of `sim.objects`.
+
+    `evolved` is an edited program of that kind, to be used instead: the world's choice, not a
+    task's.
+    """
 
     name: str
     kind: str
     color: str = "gray"
     params: dict[str, float] = field(default_factory=dict)
+    evolved: Evolved | None = None
 
 
 @dataclass(frozen=True)

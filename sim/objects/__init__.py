@@ -15,12 +15,14 @@ from collections.abc import Callable
 
 import mujoco
 
-from bench_tasks.errors import unknown
+from bench_tasks.errors import UsageError, unknown
+from bench_tasks.object_sets import ObjectSet
 from bench_tasks.tasks.base import ObjectSpec
 from bench_tasks.vocabulary import ObjectInfo
+from sim.objects import edits
 from sim.objects.shape import COLORS, DENSITY_KG_M3, Shape
 
-__all__ = ["COLORS", "DENSITY_KG_M3", "KINDS", "build"]
+__all__ = ["COLORS", "DENSITY_KG_M3", "KINDS", "build", "check_set", "is_fixed", "lengths_of"]
 
 _MODULES = [importlib.import_module(f"{__name__}.{m.name}") for m in pkgutil.iter_modules(__path__)]
 KINDS: dict[str, Callable] = {
@@ -29,6 +31,35 @@ KINDS: dict[str, Callable] = {
     for kind, program in getattr(module, "PROGRAMS", {}).items()
 }
 _FIXED = {kind for module in _MODULES for kind in getattr(module, "FIXED", ())}
+
+
+def lengths_of(kind: str) -> dict[str, float]:
+    """The lengths that the program of a kind takes, with their defaults, m."""
+    return {
+        name: parameter.default
+        for name, parameter in inspect.signature(KINDS[kind]).parameters.items()
+        if parameter.default is not inspect.Parameter.empty
+    }
+
+
+def is_fixed(kind: str) -> bool:
+    """Whether things of this kind are part of the furniture."""
+    return kind in _FIXED
+
+
+def check_set(objects: ObjectSet) -> ObjectSet:
+    """Return the set; UsageError names the first object that cannot be built."""
+    for item in objects.objects:
+        if item.kind not in KINDS:
+            raise unknown(f"kind of {item.name}", item.kind, KINDS)
+        try:
+            edits.check(item.kind, item.edits, lengths_of(item.kind))
+            build(mujoco.MjSpec(), ObjectSpec("thing", item.kind, evolved=item))
+        except edits.Unfit as error:
+            raise UsageError(f"{item.name} cannot be built: {error}") from None
+        except UsageError as error:
+            raise UsageError(f"{item.name}: {error}") from None
+    return objects
 
 
 def build(spec: mujoco.MjSpec, item: ObjectSpec, scale: float = 1.0) -> ObjectInfo:
@@ -44,19 +75,19 @@ def build(spec: mujoco.MjSpec, item: ObjectSpec, scale: float = 1.0) -> ObjectIn
     if item.kind not in _FIXED:
         body.add_freejoint(name=f"{item.name}_free")
     shape = Shape(body, [*COLORS[item.color], 1.0])
-    program = KINDS[item.kind]
-    defaults = {
-        name: parameter.default
-        for name, parameter in inspect.signature(program).parameters.items()
-        if parameter.default is not inspect.Parameter.empty
-    }
+    defaults = lengths_of(item.kind)
     for name in item.params:
         if name not in defaults:
             raise unknown(f"length of a {item.kind}", name, defaults)
+    changes = item.evolved.edits if item.evolved else ()
+    factors = edits.factors(changes)
     lengths = {
-        name: scale * item.params.get(name, value) for name, value in defaults.items()
+        name: scale * factors.get(name, 1.0) * item.params.get(name, value)
+        for name, value in defaults.items()
     }
-    half, grasps = program(shape, **lengths)
+    half, grasps = KINDS[item.kind](shape, **lengths)
+    if changes:
+        half, grasps = edits.apply(spec, shape, half, grasps, changes)
     return ObjectInfo(
         item.name, item.kind, item.color, tuple(float(v) for v in half), grasps,
         fixed=item.kind in _FIXED,
