@@ -68,6 +68,8 @@ class RuleProposer:
             edits.append(self._edit(kind, None, lengths, rng))
             if parents == (kind,):  # one edit alone is often hardly seen
                 edits.append(self._edit(kind, None, lengths, rng))
+        if not edits:  # nothing was left of either
+            edits.append(self._edit(kind, None, lengths, rng))
         # Of two changes of one length the later one counts, or it would leave its range.
         last = {e.args["name"]: k for k, e in enumerate(edits) if e.op == "length"}
         edits = [e for k, e in enumerate(edits) if e.op != "length" or last[e.args["name"]] == k]
