@@ -70,9 +70,9 @@ class RuleProposer:
                 edits.append(self._edit(kind, None, lengths, rng))
         if not edits:  # nothing was left of either
             edits.append(self._edit(kind, None, lengths, rng))
-        # Of two changes of one length the later one counts, or it would leave its range.
-        last = {e.args["name"]: k for k, e in enumerate(edits) if e.op == "length"}
-        edits = [e for k, e in enumerate(edits) if e.op != "length" or last[e.args["name"]] == k]
+        # Each edit once, the later one: two feet lie in each other, two changes of a length add up.
+        last = {(e.op, e.args.get("name")): k for k, e in enumerate(edits)}
+        edits = [e for k, e in enumerate(edits) if last[e.op, e.args.get("name")] == k]
         return Evolved(kind, tuple(edits[:MAX_EDITS]), parents)
 
     def _edit(self, kind: str, op: str | None, lengths: dict[str, float], rng) -> Edit:

@@ -90,6 +90,8 @@ def test_proposals_stay_within_what_may_be_done():
         item = RuleProposer().propose("block", {"size": 0.04}, tuple(kept), rng)
         edits.check("block", item.edits, ["size"])
         assert 1 <= len(item.edits) <= module.MAX_EDITS
+        done = [(edit.op, edit.args.get("name")) for edit in item.edits]
+        assert len(set(done)) == len(done), "two feet would lie in each other"
         known = {"block", *(k.name for k in kept)}
         assert item.parents and set(item.parents) <= known
         if item not in kept:
