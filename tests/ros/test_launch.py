@@ -91,6 +91,7 @@ def wait_for(tmp_path, nodes, path: Path, process) -> None:
         ("planner:=oracle", "unknown planner 'oracle': choose from"),
         ("policy:=magic", "unknown policy 'magic': choose from"),
         ("episodes:=many", "episodes must be a whole number, got 'many'"),
+        ("objects:=nowhere.yaml", "cannot read the object set"),
         ("robot:=franka", "unknown robot 'franka': choose from sim"),
         ("cameras:=head@fast", "camera 'head': the rate must be in Hz, got 'fast'"),
         ("out:=/proc/nowhere", "cannot write to /proc/nowhere"),

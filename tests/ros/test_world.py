@@ -8,6 +8,9 @@ import time
 import numpy as np
 import pytest
 
+from bench_tasks.object_sets import read_set
+from bench_tasks.vocabulary import Scene
+
 pytestmark = pytest.mark.ros
 
 DEADLINE_S = 30.0
@@ -70,6 +73,17 @@ def test_a_task_that_does_not_exist_is_an_answer_not_a_crash(world):
         load.call(LoadEpisode.Request(task="juggle", seed=0))
     world.send(0, world.hold(1))
     assert world.state().seq == 1, "the episode before it goes on"
+
+
+def test_a_set_of_evolved_objects_is_used(make_world):
+    from bench_interfaces.srv import LoadEpisode
+
+    world = make_world(objects="heldout_v1")
+    load = world.caller(LoadEpisode, "/world/load_episode")
+    answer = load.call(LoadEpisode.Request(task="stack_blocks_two", seed=0))
+    scene = Scene.from_json(answer.scene)
+    names = [item.name for item in read_set("heldout_v1").of_kind("block")]
+    assert scene.evolved["block"] in names
 
 
 def test_streaming_cameras_publish_at_their_rate(make_world, client):
