@@ -122,7 +122,7 @@ def test_plans_are_plans_and_the_same_again(case, world):
     assert bool(first[0].steps) != bool(first[0].error), "it plans, or says what it said instead"
     expected = [timeless(asdict(plan)) for plan in first]
     assert [timeless(asdict(p)) for p in plans(world, planner)] == expected, "reset forgets"
-    if name != "transformers":  # it would be loaded again
+    if name not in ("transformers", "smollm2"):  # they would be loaded again
         fresh = policies.make_planner(spec)
         assert [timeless(asdict(p)) for p in plans(world, fresh)] == expected
     if name == "random":
