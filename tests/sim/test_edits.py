@@ -69,10 +69,9 @@ def test_the_box_is_that_of_the_parts_about_the_origin(op):
     assert points.min(axis=0) == pytest.approx(-np.array(info.half_size_m), abs=2e-3)
 
 
-@pytest.mark.parametrize("op", CASES)
+# How deep ribs and bands are let in stays as it is, and so does the bar of a handle.
+@pytest.mark.parametrize("op", [op for op in CASES if op not in ("ribs", "handle", "band")])
 def test_an_edited_program_scales_like_its_parent(op):
-    if op in ("ribs", "handle", "band"):
-        pytest.skip("the depth at which its parts are let in, and bars, stay as they are")
     kind = CASES[op][0]
     large = {"size": 0.06} if kind == "block" else {"radius": 0.028 * 1.5, "height": 0.15}
     assert solid_of(edited(op, **large)).volume == pytest.approx(
