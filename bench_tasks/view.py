@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from bench_tasks.errors import unknown
 from bench_tasks.vocabulary import ARMS, Scene, WorldState
 
 __all__ = ["View", "compose", "invert", "quat_from_yaw", "rotate", "rotation_matrix", "yaw_of"]
@@ -78,7 +77,7 @@ class View:
         self.scene = scene
         self.state = state
         self._start = start or state
-        self._forces: dict[tuple[int, int], float] | None = None
+        self._forces: dict[int, dict[int, float]] | None = None
 
     @property
     def start(self) -> View:
@@ -123,20 +122,18 @@ class View:
         An entity is an object, `table`, or for each arm `left_arm`, `left_hand`,
         `left_finger1`, `left_finger2` (and `right_...`). UsageError on another name.
         """
+        return self._contacts(a).get(self.scene.entity(b), 0.0)
+
+    def _contacts(self, name: str) -> dict[int, float]:
+        """Entity -> the force between it and `name`."""
         if self._forces is None:  # goals ask about many pairs of one state
             self._forces = {}
             pairs, forces = self.state.contact_pair.tolist(), self.state.contact_force.tolist()
             for (first, second), force in zip(pairs, forces, strict=True):
-                key = (first, second) if first < second else (second, first)
-                self._forces[key] = self._forces.get(key, 0.0) + force
-        ia, ib = self._entity(a), self._entity(b)
-        return self._forces.get((ia, ib) if ia < ib else (ib, ia), 0.0)
-
-    def _entity(self, name: str) -> int:
-        try:
-            return self.scene.entities.index(name)
-        except ValueError:
-            raise unknown("entity", name, self.scene.entities) from None
+                for one, other in ((first, second), (second, first)):
+                    found = self._forces.setdefault(one, {})
+                    found[other] = found.get(other, 0.0) + force
+        return self._forces.get(self.scene.entity(name), {})
 
     def touching(self, a: str, b: str, force_n: float = 0.0) -> bool:
         """Whether two entities press on each other with more than `force_n`."""
@@ -144,11 +141,8 @@ class View:
 
     def touched_by_robot(self, name: str) -> bool:
         """Whether any part of either arm touches the object."""
-        return any(
-            self.touching(name, f"{arm}_{part}")
-            for arm in ARMS
-            for part in ("arm", "hand", "finger1", "finger2")
-        )
+        robot = self.scene.robot_entities
+        return any(force > 0.0 for part, force in self._contacts(name).items() if part in robot)
 
     def grasped(self, name: str, arm: str, force_n: float = 0.5) -> bool:
         """Whether the arm holds the object: both fingers press on it, and it keeps them apart.

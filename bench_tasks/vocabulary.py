@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -104,10 +105,33 @@ class Scene:
 
     def index(self, name: str) -> int:
         """Row of object `name` in `WorldState.object_pose`; UsageError when there is none."""
-        for i, obj in enumerate(self.objects):
-            if obj.name == name:
-                return i
-        raise unknown("object", name, [o.name for o in self.objects])
+        try:
+            return self._rows[name]
+        except KeyError:
+            raise unknown("object", name, [o.name for o in self.objects]) from None
+
+    def entity(self, name: str) -> int:
+        """Index of a party of contacts in `entities`; UsageError when there is none."""
+        try:
+            return self._parties[name]
+        except KeyError:
+            raise unknown("entity", name, self.entities) from None
+
+    @cached_property
+    def robot_entities(self) -> frozenset[int]:
+        """Indices in `entities` of the parts of either arm."""
+        parts = [f"{arm}_{part}" for arm in ARMS for part in ("arm", "hand", "finger1", "finger2")]
+        return frozenset(self.entity(part) for part in parts)
+
+    # Goals ask by name a hundred times a state: the rows are looked up once a scene.
+
+    @cached_property
+    def _rows(self) -> dict[str, int]:
+        return {item.name: row for row, item in enumerate(self.objects)}
+
+    @cached_property
+    def _parties(self) -> dict[str, int]:
+        return {name: index for index, name in enumerate(self.entities)}
 
     def object(self, name: str) -> ObjectInfo:
         """The object called `name`; UsageError when there is none."""
