@@ -169,6 +169,7 @@ class Stage:
         other = copy.copy(self)
         other.monitor, other.policy = copy.copy(self.monitor), copy.copy(self.policy)
         other.monitor._stages = dict(self.monitor._stages)
+        other.monitor._answers = dict(self.monitor._answers)
         other.monitor._coordination = copy.copy(self.monitor._coordination)
         other.policy._held = dict(self.policy._held)
         return other

@@ -6,22 +6,29 @@ import numpy as np
 import pytest
 from staging import Stage, fails_with, succeeds
 
-from bench_tasks import tasks
 from bench_tasks.tasks.families.spatial import ANSWERS, arm_answer
 from bench_tasks.tasks.spatial_depth import EYE_M
 
-TASK = "spatial_sparse"
+SPATIAL = (
+    "spatial_cluttered", "spatial_dense", "spatial_depth", "spatial_occluded", "spatial_sparse",
+)  # fmt: skip
 OTHER = {"left": "right", "right": "left", "either": "neither", "neither": "either"}
 
 
+@pytest.fixture(scope="module", params=SPATIAL)
+def asked(world, request):
+    """A function that gives a fresh stage of one layout, its question not yet answered."""
+    return Stage(world, request.param, answer=None).branch()
+
+
 @pytest.fixture
-def gold(world) -> dict[str, str]:
-    scene, _ = world.reset(TASK, 0)
-    return dict(scene.params["gold"])
+def gold(asked) -> dict[str, str]:
+    return dict(asked().scene.params["gold"])
 
 
-def answered(world, values) -> Stage:
-    return Stage(world, TASK, answer=values)
+def answered(stage: Stage, values) -> Stage:
+    stage.event("answer", name="arm", values=values)
+    return stage
 
 
 def change(gold, count, to) -> dict[str, str]:
@@ -29,86 +36,99 @@ def change(gold, count, to) -> dict[str, str]:
     return {k: to(v) if i < count else v for i, (k, v) in enumerate(gold.items())}
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_all_right(world, seed):
-    succeeds(Stage(world, TASK, seed))
+def test_all_right(asked, gold):
+    succeeds(answered(asked(), gold))
 
 
-@pytest.mark.parametrize(("wrong", "progress"), [(1, 5 / 9), (2, 1 / 9), (3, 0.0)])
-def test_some_wrong(world, gold, wrong, progress):
-    stage = answered(world, change(gold, wrong, OTHER.get))
+@pytest.mark.parametrize("wrong", [1, 2, 3])
+def test_some_wrong(asked, gold, wrong):
+    stage = answered(asked(), change(gold, wrong, OTHER.get))
     fails_with(stage, "wrong answer: arm")
-    # Four answers each: 2 of 3 right is (2/3 - 1/4) / (1 - 1/4).
-    assert stage.verdict.progress == pytest.approx(progress)
-    accuracy = stage.verdict.details["questions"]["arm"]["accuracy"]
-    assert accuracy == pytest.approx(1 - wrong / 3)
+    # Four answers each: of 2 of 3 right it is (2/3 - 1/4) / (1 - 1/4).
+    share = 1 - wrong / len(gold)
+    assert stage.verdict.progress == pytest.approx(max(0.0, (share - 0.25) / 0.75))
+    assert stage.verdict.details["questions"]["arm"]["accuracy"] == pytest.approx(share)
 
 
 @pytest.mark.parametrize("kept", [0, 1, 2])
-def test_items_missing(world, gold, kept):
-    fails_with(answered(world, dict(list(gold.items())[:kept])), "wrong answer: arm")
+def test_items_missing(asked, gold, kept):
+    fails_with(answered(asked(), dict(list(gold.items())[:kept])), "wrong answer: arm")
 
 
-def test_items_of_unknown_names(world, gold):
+def test_items_of_unknown_names(asked, gold):
     renamed = {name.replace("_", " "): arm for name, arm in gold.items()}
-    stage = answered(world, renamed)
+    stage = answered(asked(), renamed)
     fails_with(stage, "wrong answer: arm")
     assert stage.verdict.progress == 0.0
 
 
-def test_items_that_were_not_asked_for_change_nothing(world, gold):
-    succeeds(answered(world, {**gold, "yellow_block": "left"}))
+def test_items_that_were_not_asked_for_change_nothing(asked, gold):
+    succeeds(answered(asked(), {**gold, "pink_block": "left"}))
     one_missing = dict(list(gold.items())[1:])
-    stage = answered(world, {**one_missing, "yellow_block": "left", "table": "right"})
+    stage = answered(asked(), {**one_missing, "pink_block": "left", "table": "right"})
     fails_with(stage, "wrong answer: arm")
-    assert stage.verdict.details["questions"]["arm"]["accuracy"] == pytest.approx(2 / 3)
+    accuracy = stage.verdict.details["questions"]["arm"]["accuracy"]
+    assert accuracy == pytest.approx(1 - 1 / len(gold))
 
 
 @pytest.mark.parametrize("to", [
     str.upper, str.title, lambda v: f" {v}", lambda v: f"{v}\n", lambda v: f"{v} arm",
     lambda v: "left or right", lambda v: "both", lambda v: "", lambda v: v[0],
 ], ids=["upper", "title", "space", "newline", "words", "hedge", "both", "empty", "letter"])
-def test_only_the_choices_themselves_count(world, gold, to):
+def test_only_the_choices_themselves_count(asked, gold, to):
     # Whoever reads a model's text turns it into a choice; a score is no place for guessing.
-    fails_with(answered(world, change(gold, 1, to)), "wrong answer: arm")
-    succeeds(answered(world, change(gold, 1, str)))
+    fails_with(answered(asked(), change(gold, 1, to)), "wrong answer: arm")
+    succeeds(answered(asked(), change(gold, 1, str)))
 
 
-@pytest.mark.parametrize("same", ["left", "right"])
-def test_the_same_arm_for_all(world, same):
-    # Of many layouts some have all blocks on one side: take one that has not.
-    for seed in range(10):
-        scene, _ = world.reset(TASK, seed)
-        gold = scene.params["gold"]
-        if len(set(gold.values())) == 2:
-            break
-    stage = Stage(world, TASK, seed, answer=dict.fromkeys(gold, same))
-    fails_with(stage, "wrong answer: arm")
-    succeeds(Stage(world, TASK, seed, answer=gold))
+def test_the_golds_of_other_items(asked, gold):
+    """Right answers, each given for the next item: wrong where the two differ."""
+    turned = dict(zip(gold, [*list(gold.values())[1:], next(iter(gold.values()))], strict=True))
+    stage = answered(asked(), turned)
+    if turned == gold:
+        succeeds(stage)
+    else:
+        fails_with(stage, "wrong answer: arm")
 
 
-def test_unanswered(world):
-    stage = answered(world, None)
+def test_left_and_right_swapped(asked, gold):
+    """What someone says who faces the robot."""
+    swap = {"left": "right", "right": "left"}
+    swapped = {item: swap.get(arm, arm) for item, arm in gold.items()}
+    stage = answered(asked(), swapped)
+    if swapped == gold:
+        succeeds(stage)
+    else:
+        fails_with(stage, "wrong answer: arm")
+
+
+@pytest.mark.parametrize("same", ANSWERS)
+def test_the_same_answer_for_all(asked, gold, same):
+    stage = answered(asked(), dict.fromkeys(gold, same))
+    if set(gold.values()) == {same}:
+        succeeds(stage)
+    else:
+        fails_with(stage, "wrong answer: arm")
+
+
+def test_unanswered(asked):
+    stage = asked()
     assert fails_with(stage, "") == "unanswered: arm"
     assert stage.verdict.progress == 0.0
 
 
-def test_planner_crashed_before_it_answered(world):
-    stage = answered(world, None)
+def test_planner_crashed_before_it_answered(asked):
+    stage = asked()
     stage.event("end", cause="planner error: connection refused")
     assert fails_with(stage, "") == "planner error: connection refused"
     assert stage.verdict.progress == 0.0
 
 
-def test_the_answer_to_another_question(world, gold):
-    stage = answered(world, None)
+def test_the_answer_to_another_question(asked, gold):
+    stage = asked()
     stage.event("answer", name="where", values=gold)
     fails_with(stage, "unanswered: arm")
-    stage.event("answer", name="arm", values=gold)
-    succeeds(stage)
-
-
-SPATIAL = [name for name in tasks.names() if name.startswith("spatial_")]
+    succeeds(answered(stage, gold))
 
 
 @pytest.mark.parametrize("task", SPATIAL)

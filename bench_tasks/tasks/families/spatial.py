@@ -9,11 +9,11 @@ import numpy as np
 
 from bench_tasks.errors import BenchError
 from bench_tasks.tasks.base import Ask, Layout, ObjectSpec, Task, Wait
-from bench_tasks.tasks.families.layouts import upright
+from bench_tasks.tasks.families.layouts import nearest_first, upright
 from bench_tasks.view import View, compose
 from bench_tasks.vocabulary import ARMS, ObjectInfo, Question, Scene, SkillCall
 
-__all__ = ["ANSWERS", "TRIES", "SpatialTask", "arm_answer", "blocks", "clear_answer"]
+__all__ = ["ANSWERS", "TRIES", "SpatialTask", "arm_answer", "blocks", "can_grasp", "clear_answer"]
 
 ANSWERS = ("left", "right", "either", "neither")
 MARGIN_M = 0.03
@@ -23,40 +23,44 @@ APPROACH_M = 0.10
 TRIES = 3000
 
 
-def arm_answer(item: ObjectInfo, pose: np.ndarray) -> str:
-    """Which arm can grasp the object at `pose` (7,): left, right, either or neither.
+def can_grasp(item: ObjectInfo, pose: np.ndarray, arm: str) -> bool:
+    """Whether the arm can grasp the object at `pose` (7,).
 
-    An arm can when one of the object's grasps has a solution within joint limits both on the
-    object and 10 cm above it, with manipulability to spare, that does not collide with the other
-    arm where it stands now (home).
+    It can when one of the object's grasps has a solution within joint limits both on the object
+    and 10 cm above it, with manipulability to spare, that does not collide with the other arm
+    where it stands now (home).
     """
     from bench_tasks.kinematics import dual_arm  # scoring imports this module without pinocchio
     from bench_tasks.robots import HOME_RAD
 
     kinematics = dual_arm()
+    for grasp in item.grasps:
+        tcp = compose(pose, np.array(grasp.pose))
+        above = tcp + np.array([0.0, 0.0, APPROACH_M, 0.0, 0.0, 0.0, 0.0])
+        start = kinematics.inverse(arm, above, HOME_RAD, restarts=2)
+        joints = None if start is None else kinematics.inverse(arm, tcp, start, restarts=1)
+        if joints is None or kinematics.manipulability(arm, joints) < MIN_MANIPULABILITY:
+            continue
+        pair = (joints, HOME_RAD) if arm == "left" else (HOME_RAD, joints)
+        if kinematics.collision(*pair) is None:
+            return True
+    return False
 
-    def reaches(arm: str) -> bool:
-        for grasp in item.grasps:
-            tcp = compose(pose, np.array(grasp.pose))
-            above = tcp + np.array([0.0, 0.0, APPROACH_M, 0.0, 0.0, 0.0, 0.0])
-            start = kinematics.inverse(arm, above, HOME_RAD, restarts=2)
-            joints = None if start is None else kinematics.inverse(arm, tcp, start, restarts=1)
-            if joints is None or kinematics.manipulability(arm, joints) < MIN_MANIPULABILITY:
-                continue
-            pair = (joints, HOME_RAD) if arm == "left" else (HOME_RAD, joints)
-            if kinematics.collision(*pair) is None:
-                return True
-        return False
 
-    found = [arm for arm in ARMS if reaches(arm)]
+def arm_answer(item: ObjectInfo, pose: np.ndarray) -> str:
+    """Which arm can grasp the object at `pose` (7,): left, right, either or neither."""
+    found = [arm for arm in ARMS if can_grasp(item, pose, arm)]
     return "either" if len(found) == 2 else found[0] if found else "neither"
 
 
 def clear_answer(item: ObjectInfo, pose: np.ndarray, wanted: str) -> bool:
     """Whether the answer is `wanted` here and everywhere 3 cm around."""
     offsets = ((0, 0), (MARGIN_M, 0), (-MARGIN_M, 0), (0, MARGIN_M), (0, -MARGIN_M))
+    around = [pose + np.array([dx, dy, 0, 0, 0, 0, 0]) for dx, dy in offsets]
+    able = ARMS if wanted == "either" else (wanted,)
+    # The nearer arm first: what can be reached is found out quickly, what cannot takes every try.
     return all(
-        arm_answer(item, pose + np.array([dx, dy, 0, 0, 0, 0, 0])) == wanted for dx, dy in offsets
+        can_grasp(item, at, arm) is (arm in able) for at in around for arm in nearest_first(at)
     )
 
 
