@@ -24,6 +24,7 @@ __all__ = ["apply", "base_height_m", "clutter", "evolved_choices", "instruction"
 
 SIZE_SCALES = (0.92, 0.96, 1.0, 1.04, 1.08)
 TABLE_HEIGHT_M = 0.05
+FRICTION_SCALES = (0.75, 1.25)
 CLUTTER_KINDS = ("can", "bottle", "block", "mug", "bowl")
 _PREFIX = "clutter_"
 CLUTTER_GAP_M = 0.12
@@ -157,6 +158,12 @@ def apply(cell: Cell, task: str, seed: int, vary: tuple[str, ...]) -> None:
             model.cam_quat[index] = tilted
     if "friction" in vary:
         rng = _rng(task, seed, "friction")
+        # Of two geoms the greater friction counts, and a finger's always does: with a slippery
+        # table each object's own is what it slides with there, and the fingers vary by themselves.
+        low, high = FRICTION_SCALES
+        model.geom("table").friction *= low
+        for body in (f"{arm}_{side}_finger" for arm in ARMS for side in ("left", "right")):
+            model.geom_friction[model.geom_bodyid == model.body(body).id] *= rng.uniform(low, high)
         for item in cell.objects:
             body = model.body(item.name).id
-            model.geom_friction[model.geom_bodyid == body] *= rng.uniform(0.75, 1.25)
+            model.geom_friction[model.geom_bodyid == body] *= rng.uniform(low, high)

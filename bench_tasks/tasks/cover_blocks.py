@@ -68,6 +68,13 @@ class CoverBlocks(Task):
             f"{target} block: lift its cover and put it aside. Touch no other cover.",
             params={"target": f"{target}_block", "at": at, "covered": covered},
             reach={f"{c}_block": nearest_first(poses[f"{c}_block"]) for c in COLORS},
+            paraphrases=(
+                f"You were shown a red, a green and a blue block, which are hidden by now. Lift "
+                f"the cover off the {target} one, set it down beside it and let go; leave the "
+                "other two covers alone.",
+                f"Remember where the {target} block stood, and bring it to light: its cover is to "
+                "be lifted and put aside, no other one touched.",
+            ),
         )
 
     def prologue(self, scene: Scene) -> tuple[Wait | Show | MoveObjects | Ask, ...]:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import mujoco
 
 from bench_tasks.vocabulary import Grasp
 from sim.objects.shape import DOWN, DOWN_X, Shape, top_grasps, turn_half
+
+POT_DENSITY_KG_M3 = 2100.0
+"""Makes a pot of about 1 kg, as one of 2 mm steel would be."""
 
 
 def _block(shape: Shape, size: float = 0.04) -> tuple[tuple, tuple[Grasp, ...]]:
@@ -78,6 +82,7 @@ def _plate(shape: Shape, radius: float = 0.09, height: float = 0.02):
 def _pot(shape: Shape, radius: float = 0.08, height: float = 0.10):
     """A pot whose two handles stick out along +y and -y, each a radial bar below the rim."""
     wall, reach = 0.006, 0.055
+    shape = replace(shape, density=POT_DENSITY_KG_M3)
     shape.cylinder([0, 0, -height / 2 + wall / 2], radius, wall / 2)
     shape.ring(radius - wall, wall, -height / 2, height / 2)
     z = height / 2 - 0.02

@@ -40,24 +40,25 @@ DOWN_X = (0.0, math.sqrt(0.5), math.sqrt(0.5), 0.0)
 
 @dataclass
 class Shape:
-    """The body that a program adds its geoms to, all of one colour."""
+    """The body that a program adds its geoms to, all of one colour and one material."""
 
     body: mujoco.MjsBody
     rgba: list[float]
+    density: float = DENSITY_KG_M3
 
-    def box(self, position, half_size, density: float = DENSITY_KG_M3, yaw: float = 0.0) -> None:
+    def box(self, position, half_size, yaw: float = 0.0) -> None:
         """A box turned by `yaw` (rad) about the vertical."""
         quat = [math.cos(yaw / 2), 0.0, 0.0, math.sin(yaw / 2)]
-        self._geom(mujoco.mjtGeom.mjGEOM_BOX, position, half_size, density, quat)
+        self._geom(mujoco.mjtGeom.mjGEOM_BOX, position, half_size, quat)
 
     def panel(self, position, half_size, quat) -> None:
         """A box turned any way by `quat`."""
-        self._geom(mujoco.mjtGeom.mjGEOM_BOX, position, half_size, DENSITY_KG_M3, list(quat))
+        self._geom(mujoco.mjtGeom.mjGEOM_BOX, position, half_size, list(quat))
 
     def cylinder(self, position, radius: float, half_height: float, quat=(1, 0, 0, 0)) -> None:
         """A cylinder, standing unless `quat` turns it."""
         size = [radius, half_height, 0.0]
-        self._geom(mujoco.mjtGeom.mjGEOM_CYLINDER, position, size, DENSITY_KG_M3, list(quat))
+        self._geom(mujoco.mjtGeom.mjGEOM_CYLINDER, position, size, list(quat))
 
     def ring(
         self, radius: float, wall: float, z_low: float, z_high: float, sides: int = 12,
@@ -73,9 +74,9 @@ class Shape:
             at = [x + middle * math.cos(angle), middle * math.sin(angle), (z_low + z_high) / 2]
             self.box(at, [wall / 2, half_width, (z_high - z_low) / 2], yaw=angle)
 
-    def _geom(self, kind, position, size, density: float, quat) -> None:
+    def _geom(self, kind, position, size, quat) -> None:
         self.body.add_geom(
-            type=kind, pos=list(position), size=list(size), quat=quat, density=density,
+            type=kind, pos=list(position), size=list(size), quat=quat, density=self.density,
             rgba=self.rgba, friction=[0.9, 0.01, 0.0005], condim=4, group=0,
         )
 

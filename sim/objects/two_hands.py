@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -43,13 +44,14 @@ def _saucepan(shape: Shape, radius: float = 0.07, height: float = 0.05, reach: f
     shape.cylinder([0, middle, low + (floor - 0.0005) / 2], radius, (floor - 0.0005) / 2)
     # Small things come to rest on a box; on a cylinder they tremble.
     half = 0.7 * radius
-    shape.box([0, middle, low + 0.75 * floor], [half, half, 0.25 * floor], density=1.0)
+    light = replace(shape, density=1.0)
+    light.box([0, middle, low + 0.75 * floor], [half, half, 0.25 * floor])
     for k in range(12):
         angle = 2 * math.pi * k / 12
         rim = 0.8 * radius
-        shape.box(
+        light.box(
             [rim * math.cos(angle), middle + rim * math.sin(angle), low + 0.75 * floor],
-            [radius - wall - rim, rim * math.tan(math.pi / 12), 0.25 * floor], 1.0, angle,
+            [radius - wall - rim, rim * math.tan(math.pi / 12), 0.25 * floor], angle,
         )
         inner = radius - wall / 2
         shape.box(
