@@ -13,6 +13,7 @@ from bench_tasks.view import View
 from bench_tasks.vocabulary import ARMS, ObjectInfo, Scene, SkillCall
 
 ON_PAD_M = 0.05
+BROUGHT = "brought to the pad by the receiver"
 
 
 def _on_pad(view: View) -> bool:
@@ -84,7 +85,18 @@ class HandoverBlock(HandoverTask):
                 ),
                 Check("let go", lambda v: not v.touched_by_robot("bar")),
             ),
-            after=("in the receiver's hand alone",),
+            after=("in the receiver's hand alone", BROUGHT),
+        )
+
+    def stages(self, scene: Scene) -> tuple[Check, ...]:
+        """As every handover, then brought to the pad by the receiver."""
+        return (
+            *super().stages(scene),
+            Check(
+                BROUGHT,
+                lambda v: _on_pad(v) and self.in_receivers_hand_alone(v, off_table=False),
+                after=("in the receiver's hand alone",),
+            ),
         )
 
     def is_finished(self, view: View) -> bool:

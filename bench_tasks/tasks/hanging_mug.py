@@ -113,11 +113,11 @@ class HangingMug(Task):
                 Check("hanging free", _hangs_free),
                 let_go("mug"),
             ),
-            after=(PASSED, carried_stage("mug", hanger).name),
+            after=(PASSED, carried_stage("mug", hanger).name, _hung_by(hanger).name),
         )
 
     def stages(self, scene: Scene) -> tuple[Check, ...]:
-        """Carried by the first arm, set down, carried by the second, on the peg."""
+        """Carried by the first arm, set down, carried by the second, put on the peg by it."""
         first, second = (carried_stage("mug", scene.params[k]) for k in ("bringer", "hanger"))
         return (
             first,
@@ -128,7 +128,7 @@ class HangingMug(Task):
                 after=(first.name,),
             ),
             carried_stage("mug", scene.params["hanger"], after=(PASSED,)),
-            Check("peg through the handle", _on_peg, after=(second.name,)),
+            _hung_by(scene.params["hanger"], after=(second.name,)),
         )
 
     def expert(self, view: View, turn: int) -> list[Step]:
@@ -148,6 +148,13 @@ class HangingMug(Task):
 
 def _in_middle(view: View) -> bool:
     return bool(np.linalg.norm(view.position("mug")[:2] - MIDDLE_M) < WITHIN_M)
+
+
+def _hung_by(arm: str, after: tuple[str, ...] = ()) -> Check:
+    """The stage that the arm has brought the handle over the peg."""
+    return Check(
+        f"put on the peg by the {arm} arm", lambda v: v.grasped("mug", arm) and _on_peg(v), after
+    )
 
 
 def _hang(view: View, arm: str) -> list[Step]:

@@ -6,16 +6,14 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from bench_tasks.tasks.base import Check, Layout, ObjectSpec
+from bench_tasks.tasks.base import Layout, ObjectSpec
 from bench_tasks.tasks.families.layouts import upright
 from bench_tasks.tasks.families.lifting import LiftingTask
 from bench_tasks.vocabulary import ARMS, ObjectInfo, Scene
 
-SPILL_RAD = 0.35
-
 
 class LiftPot(LiftingTask):
-    """Simultaneous work: neither arm can do it alone without tipping the pot."""
+    """Simultaneous work: the pot is heavy, and in one hand it tips."""
 
     name = "lift_pot"
     tier = 2
@@ -48,10 +46,6 @@ class LiftPot(LiftingTask):
     def handle_from_m(self, scene: Scene) -> float:
         """The handles begin at the wall; the pot is as deep (x) as its wall is wide."""
         return scene.object("pot").half_size_m[0]
-
-    def invariants(self, scene: Scene) -> tuple[Check, ...]:
-        """What was in the pot would be spilt beyond 20 degrees."""
-        return (Check("pot not tipped", lambda v: v.tilt("pot") < SPILL_RAD),)
 
 
 TASK = LiftPot()

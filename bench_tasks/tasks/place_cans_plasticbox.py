@@ -8,12 +8,14 @@ import numpy as np
 
 from bench_tasks.tasks.base import Check, Goal, Layout, ObjectSpec, Task
 from bench_tasks.tasks.families.carry import Carry, Step, next_steps
+from bench_tasks.tasks.families.kitchen import carried_stage, let_go, only_by
 from bench_tasks.tasks.families.layouts import upright
 from bench_tasks.view import View, compose, invert
 from bench_tasks.vocabulary import ObjectInfo, Scene
 
 CANS = {"red_can": "left", "green_can": "right"}
 SPACING_M = 0.062
+BOX_MOVED_M = 0.06
 
 
 def inside(view: View, can: str) -> bool:
@@ -26,6 +28,14 @@ def inside(view: View, can: str) -> bool:
         within and floor and view.touching(can, "box") and not view.touching(can, "table")
         and view.tilt(can) < 0.2
     )  # fmt: skip
+
+
+def _box_in_place(view: View) -> bool:
+    moved = (view.position("box") - view.start.position("box"))[:2]
+    return bool(
+        np.linalg.norm(moved) < BOX_MOVED_M
+        and view.supported_by("box", "table") and view.tilt("box") < 0.1
+    )
 
 
 class PlaceCansPlasticbox(Task):
@@ -62,38 +72,39 @@ class PlaceCansPlasticbox(Task):
             "left arm and the green one with the right arm.",
             reach={name: (arm,) for name, arm in CANS.items()},
             paraphrases=(
-                "Both cans belong into the box, standing upright.",
-                "Stand the red can and the green can in the plastic box.",
+                "Both cans belong into the box, standing upright: the left arm brings the red one, "
+                "the right arm the green one. The box stays where it is.",
+                "Stand the red can (left arm) and the green can (right arm) in the plastic box in "
+                "the middle and let go.",
             ),
         )
 
     def goal(self, scene: Scene) -> Goal:
-        """Both in the box, the box on the table, let go."""
+        """Both in the box, each brought by its arm, the box where it was, let go."""
         return Goal(
             (
                 *(Check(f"{name} in the box", lambda v, n=name: inside(v, n)) for name in CANS),
-                Check(
-                    "box on the table",
-                    lambda v: v.supported_by("box", "table") and v.tilt("box") < 0.1,
-                ),
-                Check(
-                    "let go", lambda v: not any(v.touched_by_robot(n) for n in (*CANS, "box"))
-                ),
-            )
+                Check("box in its place", _box_in_place),
+                let_go(*CANS, "box"),
+            ),
+            after=tuple(carried_stage(name, arm).name for name, arm in CANS.items()),
         )
 
+    def invariants(self, scene: Scene) -> tuple[Check, ...]:
+        """Neither can is taken by the arm of the other side."""
+        return tuple(only_by(name, arm) for name, arm in CANS.items())
+
     def stages(self, scene: Scene) -> tuple[Check, ...]:
-        """Each can lifted, then in the box."""
+        """Each can carried by its arm, then in the box."""
         return tuple(
             check
-            for name in CANS
+            for name, arm in CANS.items()
             for check in (
+                carried_stage(name, arm),
                 Check(
-                    f"{name} lifted",
-                    lambda v, n=name: v.holder(n) is not None
-                    and v.position(n)[2] > v.scene.object(n).half_size_m[2] + 0.05,
+                    f"{name} in the box", lambda v, n=name: inside(v, n),
+                    after=(carried_stage(name, arm).name,),
                 ),
-                Check(f"{name} in the box", lambda v, n=name: inside(v, n)),
             )
         )
 

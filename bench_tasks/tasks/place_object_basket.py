@@ -14,6 +14,7 @@ from bench_tasks.tasks.families.kitchen import (
     inside,
     let_go,
     local,
+    only_by,
     other_arm,
     side,
 )
@@ -116,6 +117,11 @@ class PlaceObjectBasket(Task):
             ),
             after=(FILLED,),
         )
+
+    def invariants(self, scene: Scene) -> tuple[Check, ...]:
+        """Neither arm does the other one's part."""
+        params = scene.params
+        return (only_by("block", params["placer"]), only_by("basket", params["lifter"]))
 
     def stages(self, scene: Scene) -> tuple[Check, ...]:
         """Block carried, block in the basket while that stands, basket taken, basket lifted."""

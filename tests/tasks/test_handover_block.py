@@ -19,13 +19,15 @@ def stage(world) -> Stage:
 
 @pytest.fixture(scope="module")
 def received(world):
-    """The giver has let go, the bar is in the receiver's hand, in the air."""
+    """The receiver alone has the bar and has been over the pad with it; it is in the air."""
     stage = Stage(world, "handover_block", SEED)
     giver, receiver = arms(stage)
     for turn in range(2):
         stage.run(*stage.task.expert(stage.view, turn))
     stage.run(call("open", giver), call("move_by", giver, offset=[0.0, 0.0, 0.12]))
     stage.run(call("home", giver))
+    for pose in ([*pad(stage, z=0.15), *ALONG_Y], MEETING):
+        stage.run(place(stage, pose, release=False))
     assert stage.view.grasped("bar", receiver)
     return stage.branch()
 
@@ -126,6 +128,16 @@ def test_the_receiver_gives_to_the_giver_and_back(stage):
     stage.put("bar", pad(stage)).hold(1.0)
     assert stage.unmet() == []
     fails(stage, "in the receiver's hand alone before")
+
+
+def test_received_and_put_on_the_pad_by_nobody(stage):
+    giver, receiver = arms(stage)
+    for turn in range(2):
+        stage.run(*stage.task.expert(stage.view, turn))
+    stage.run(call("open", giver), call("home", giver)).hold(0.1)
+    stage.run(call("open", receiver), call("home", receiver)).put("bar", pad(stage)).hold(1.0)
+    assert stage.unmet() == []
+    fails(stage, "brought to the pad by the receiver before")
 
 
 @pytest.mark.parametrize(("dx", "dy", "good"), [

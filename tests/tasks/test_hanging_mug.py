@@ -143,12 +143,20 @@ def test_standing_on_the_foot(taken):
 
 
 def test_slips_off_after_a_moment(taken, hung):
-    stage = had(taken())
-    stage.put("mug", hung[:3], quat=hung[3:]).hold(0.3)
+    stage = taken()
+    onto = stage.task.expert(stage.view, 2)[1]
+    back = call("move_by", hanger(stage), offset=[-v for v in onto[0].args["offset"]])
+    had(stage.run(onto, back)).put("mug", hung[:3], quat=hung[3:]).hold(0.3)
     assert stage.unmet() == []
     pose = on_rack(stage, [0.0, 0.2, 0.0, 1, 0, 0, 0])
     fails(stage.put("mug", [*pose[:2], 0.0425]).hold(1.0), "peg through the handle")
     succeeds(stage.put("mug", hung[:3], quat=hung[3:]).hold(1.5))
+
+
+def test_hung_by_nobody_after_both_had_it(taken, hung):
+    stage = had(taken()).put("mug", hung[:3], quat=hung[3:]).hold(1.5)
+    assert stage.unmet() == []
+    fails(stage, f"put on the peg by the {hanger(stage)} arm before")
 
 
 def test_left_on_the_table(passed):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from staging import Stage, call, fails, succeeds
+from staging import Stage, call, fails, fails_with, succeeds
 
 from bench_tasks.kinematics import dual_arm
 from bench_tasks.robots import HOME_RAD
@@ -78,6 +78,16 @@ def test_bread_brought_but_the_skillet_only_appeared(begun):
     cook(stage.lift_once(filler(stage), "bread")).hold(1.0)
     assert stage.unmet() == []
     fails(stage, FETCHED)
+
+
+def test_one_arm_does_both(carried):
+    stage = carried()
+    arm = fetcher(stage)
+    cook(stage).put("bread", [0.47, 0.3 if arm == "left" else -0.3, bread_height(stage)]).hold(0.1)
+    stage.lift_once(arm, "bread")
+    cook(stage).hold(1.0)
+    assert stage.unmet() == []
+    fails_with(stage, f"invariant broken: bread not taken by the {arm} arm")
 
 
 @pytest.mark.parametrize(("point", "good"), [((0.50, 0.03), True), ((0.47, 0.12), False)])

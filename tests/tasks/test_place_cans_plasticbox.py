@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from staging import Stage, call, fails, succeeds
+from staging import Stage, call, fails, fails_with, succeeds
 
 from bench_tasks.view import compose
 
-CANS = ("red_can", "green_can")
+TASK = "place_cans_plasticbox"
+CANS = {"red_can": "left", "green_can": "right"}
 FLOOR = 0.008
 
 
+@pytest.fixture(scope="module")
+def carried(world):
+    """Each arm has had its can in the air and let it fall; both are home."""
+    stage = Stage(world, TASK)
+    for can, arm in CANS.items():
+        stage.lift_once(arm, can, grasp="across_y")
+    return stage.hold(0.2).branch()
+
+
 @pytest.fixture
-def stage(world) -> Stage:
-    return Stage(world, "place_cans_plasticbox")
+def stage(carried) -> Stage:
+    return carried()
 
 
 def box_point(stage: Stage, x: float, y: float, can: str, up: float = 0.0) -> list[float]:
@@ -35,7 +45,7 @@ def test_both_in_the_box(stage):
 
 @pytest.mark.parametrize("can", CANS)
 def test_only_one_in_the_box(stage, can):
-    (other,) = set(CANS) - {can}
+    other = next(name for name in CANS if name != can)
     fails(fill(stage, can).hold(1.0), f"{other} in the box")
 
 
@@ -75,3 +85,30 @@ def test_one_is_still_held(stage):
 def test_one_flies_out(stage):
     fill(stage, *CANS).throw("red_can", [0.0, 0.0, 2.0]).hold(0.3)
     fails(stage)
+
+
+def test_filled_by_the_expert(world):
+    succeeds(Stage(world, TASK, 1).expert())
+
+
+def test_put_there_by_nobody(world):
+    stage = fill(Stage(world, TASK), *CANS).hold(1.0)
+    assert stage.unmet() == []
+    fails(stage, *(f"{can} carried by the {arm} arm before" for can, arm in CANS.items()))
+
+
+def test_each_brought_by_the_other_arm(world):
+    stage = Stage(world, TASK)
+    reds, greens = (stage.view.position(can).copy() for can in CANS)
+    stage.put("red_can", greens).put("green_can", reds).hold(0.1)
+    stage.lift_once("right", "red_can", grasp="across_y")
+    fill(stage, *CANS).hold(1.0)
+    assert stage.unmet() == []
+    fails_with(stage, "invariant broken: red_can not taken by the right arm")
+
+
+@pytest.mark.parametrize(("shift", "good"), [(0.03, True), (0.09, False)])
+def test_the_box_is_brought_to_the_cans(stage, shift, good):
+    stage.put("box", stage.view.position("box") + [0.0, shift, 0.0]).hold(0.02)
+    fill(stage, *CANS).hold(1.0)
+    succeeds(stage) if good else fails(stage, "box in its place")

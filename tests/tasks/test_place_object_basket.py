@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from staging import Stage, call, fails, succeeds
+from staging import Stage, call, fails, fails_with, succeeds
 
 from bench_tasks.view import compose
 
@@ -74,7 +74,15 @@ def test_lifted_by_the_arm_that_filled_it(filled):
     stage = filled()
     arm = placer(stage)
     rise(stage.run(call("grasp", arm, object="basket")), 0.08, arm)
-    fails(stage, "in the lifting hand alone")
+    fails_with(stage, f"invariant broken: basket not taken by the {arm} arm")
+
+
+def test_filled_by_the_arm_that_lifts(begun):
+    stage = begun()
+    arm = lifter(stage)
+    x, y, z = stage.view.position("block")
+    stage.put("block", [x, -y, z]).hold(0.1).lift_once(arm, "block", grasp="across_y")
+    fails_with(stage, f"invariant broken: block not taken by the {arm} arm")
 
 
 def test_lifted_by_its_side(filled):

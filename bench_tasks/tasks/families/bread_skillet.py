@@ -14,6 +14,7 @@ from bench_tasks.tasks.families.kitchen import (
     hand_in,
     let_go,
     local,
+    only_by,
     other_arm,
     side,
 )
@@ -119,6 +120,11 @@ class BreadSkillet(Task):
             ),
             after=(FETCHED, carried_stage("bread", filler).name),
         )
+
+    def invariants(self, scene: Scene) -> tuple[Check, ...]:
+        """Neither arm does the other one's part."""
+        params = scene.params
+        return (only_by("skillet", params["fetcher"]), only_by("bread", params["filler"]))
 
     def stages(self, scene: Scene) -> tuple[Check, ...]:
         """Skillet carried by its handle, set down in the middle; bread carried by the other arm."""

@@ -8,7 +8,15 @@ import numpy as np
 
 from bench_tasks.tasks.base import Check, Goal, Layout, ObjectSpec, Task
 from bench_tasks.tasks.families.carry import Carry
-from bench_tasks.tasks.families.kitchen import carried_stage, inside, let_go, local, other_arm, side
+from bench_tasks.tasks.families.kitchen import (
+    carried_stage,
+    inside,
+    let_go,
+    local,
+    only_by,
+    other_arm,
+    side,
+)
 from bench_tasks.tasks.families.layouts import upright
 from bench_tasks.view import View, compose
 from bench_tasks.vocabulary import ARMS, ObjectInfo, Scene
@@ -98,6 +106,10 @@ class BurgerFries(Task):
             ),
             after=tuple(carried_stage(name, arms[name]).name for name in THINGS),
         )
+
+    def invariants(self, scene: Scene) -> tuple[Check, ...]:
+        """Neither is taken by the arm of the other side."""
+        return tuple(only_by(name, arm) for name, arm in scene.params["arms"].items())
 
     def stages(self, scene: Scene) -> tuple[Check, ...]:
         """Each carried by its arm, each on the tray."""

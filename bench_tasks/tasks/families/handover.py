@@ -51,13 +51,13 @@ class HandoverTask(Task):
             and bool(view.position(self.item)[2] > IN_AIR_M)
         )
 
-    def in_receivers_hand_alone(self, view: View) -> bool:
-        """Whether the receiver holds the item off the table, no finger of the giver on it."""
+    def in_receivers_hand_alone(self, view: View, off_table: bool = True) -> bool:
+        """Whether the receiver holds the item, no finger of the giver on it, off the table."""
         giver, receiver = view.scene.params["giver"], view.scene.params["receiver"]
         return (
             view.grasped(self.item, receiver)
             and not any(view.touching(self.item, f"{giver}_finger{k}") for k in (1, 2))
-            and not view.touching(self.item, "table")
+            and not (off_table and view.touching(self.item, "table"))
         )
 
     def stages(self, scene: Scene) -> tuple[Check, ...]:

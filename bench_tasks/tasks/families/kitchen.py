@@ -8,7 +8,10 @@ from bench_tasks.tasks.base import Check
 from bench_tasks.view import View, compose, invert
 from bench_tasks.vocabulary import ARMS
 
-__all__ = ["carried", "carried_stage", "hand_in", "inside", "let_go", "local", "other_arm", "side"]
+__all__ = [
+    "carried", "carried_stage", "hand_in", "inside", "let_go", "local", "only_by",
+    "other_arm", "side",
+]
 
 
 def other_arm(arm: str) -> str:
@@ -56,6 +59,15 @@ def carried_stage(name: str, arm: str, after: tuple[str, ...] = ()) -> Check:
     """The stage that the arm has carried the object."""
     return Check(
         f"{name} carried by the {arm} arm", lambda v: carried(v, name, arm), after=after
+    )
+
+
+def only_by(name: str, arm: str) -> Check:
+    """The condition that the other arm does not take the object off the table."""
+    other = other_arm(arm)
+    return Check(
+        f"{name} not taken by the {other} arm",
+        lambda v: not v.grasped(name, other) or v.touching(name, "table"),
     )
 
 

@@ -13,7 +13,9 @@ __all__ = ["LiftingTask", "hands_beyond", "in_both_hands", "on_fingers_alone", "
 
 LIFT_M = 0.16
 REQUIRED_M = 0.10
-LEVEL_RAD = 0.17
+LEVEL_RAD, TIPPED_RAD = 0.17, 0.35
+TOGETHER = "off the table in both hands"
+"""Seen before it is half way up: one hand that lifts first and a second that joins is not it."""
 
 
 def rise(view: View, name: str) -> float:
@@ -63,8 +65,14 @@ class LiftingTask(Task):
                 Check("in both hands", lambda v: in_both_hands(v, item)),
                 Check("one hand on each handle", lambda v: hands_beyond(v, item, beyond)),
                 Check("on the fingers alone", lambda v: on_fingers_alone(v, item)),
-            )
+            ),
+            after=(TOGETHER,),
         )
+
+    def invariants(self, scene: Scene) -> tuple[Check, ...]:
+        """Never further from level than 20 degrees: of what was in a pot some would be spilt."""
+        item = self.item
+        return (Check(f"{item} not tipped", lambda v: self.slope(v, item) < TIPPED_RAD),)
 
     def stages(self, scene: Scene) -> tuple[Check, ...]:
         """Each handle held, off the table, half way up."""
@@ -73,8 +81,9 @@ class LiftingTask(Task):
             Check("left hand on", lambda v: v.grasped(item, "left")),
             Check("right hand on", lambda v: v.grasped(item, "right")),
             Check(
-                "off the table in both hands",
-                lambda v: rise(v, item) > 0.01 and in_both_hands(v, item),
+                TOGETHER,
+                lambda v: 0.01 < rise(v, item) < REQUIRED_M / 2 and in_both_hands(v, item)
+                and on_fingers_alone(v, item),
             ),
             Check("half way up", lambda v: rise(v, item) >= REQUIRED_M / 2),
         )

@@ -39,8 +39,8 @@ class RollerTask(LiftingTask):
         texts = (
             "Lift the brown roller at least 10 cm off the table with both hands, one on each "
             "handle, keeping it level, and hold it there.",
-            "Take the roller by its two handles, the left hand on the left one and the right hand "
-            "on the right one, and raise it level by 10 cm or more. Keep hold of it.",
+            "Take the roller by its two handles at once, one hand on each, and raise it level by "
+            "10 cm or more. Keep hold of it.",
             "Both arms together: grip one handle of the rolling pin each, then raise it evenly to "
             "10 cm above the table at least and stay there.",
         )
