@@ -195,6 +195,7 @@ def test_all_other_shipped_objects_still_pass(examiner, item):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 def test_the_command_of_the_shipped_set_makes_it_again():
     shipped_set = read_set("heldout_v1")
     kinds = shipped_set.command.split("--kinds ")[1].split()[0].split(",")
