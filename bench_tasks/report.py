@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import json
 import os
 import shlex
@@ -69,7 +70,7 @@ def _results(
         warnings.append(f"there are no recordings: {newest.name} is shown as it is, unconfirmed")
         return saved, read_json(newest), newest.name
     if newest is None or _texts(saved) != _texts(episodes):
-        if newest is not None:
+        if newest is not None and _undiagnosed(saved) != _undiagnosed(episodes):
             name = f"the result file {newest.name}"
             warnings.append(f"{name} is not what the recordings give: they were scored anew")
         try:
@@ -78,6 +79,11 @@ def _results(
             warnings.append(str(error))
             return episodes, {"created": utc_now(), "environment": environment()}, ""
     return episodes, read_json(newest), newest.name
+
+
+def _undiagnosed(episodes: Sequence[EpisodeScore]) -> list[str]:
+    """What result files held before failures were diagnosed."""
+    return _texts([dataclasses.replace(e, diagnosis={}, help="") for e in episodes])
 
 
 def _texts(episodes: Sequence[EpisodeScore]) -> list[str]:

@@ -213,3 +213,21 @@ def test_success_by_help_is_shown_when_several_were_given():
     html = report.page([diagnosed(0, "perception"), told], {}, {}, "")
     assert "openai:m, help: none" in html and "openai:m, help: poses" in html
     assert html.index("help: none") < html.index("help: poses")
+
+
+def test_a_result_file_from_before_there_was_a_diagnosis_is_not_called_wrong(folder):
+    from bench_tasks.scoring import newest_scores
+
+    report.write_report(folder)
+    path = newest_scores(folder)
+    raw = json.loads(path.read_text())
+    for scored in raw["episodes"]:
+        del scored["diagnosis"], scored["help"]
+    path.write_text(json.dumps(raw))
+    report.write_report(folder)
+    assert "were scored anew" not in (folder / "report.html").read_text()
+    assert newest_scores(folder) != path and "diagnosis" in newest_scores(folder).read_text()
+    raw["episodes"][0]["progress"] = 0.5
+    newest_scores(folder).write_text(json.dumps(raw))
+    report.write_report(folder)
+    assert "were scored anew" in (folder / "report.html").read_text()
