@@ -89,6 +89,10 @@ def _ended(trace: Trace, hold: Hold, turn: Turn) -> Fault | None:
               if c.skill == "place" and c.args["object"] == name and c.arm == hold.arm]  # fmt: skip
     if trace.told_shut(hold.arm, hold.end) and trace.told_shut(hold.arm, hold.end + LOOSE):
         struck = [w for c in places if (w := lost_at_target(trace, c, before, pose))]
+        astray = _astray(trace, hold)
+        if astray > TRACKING_M:
+            text = f"{name} was taken {astray:.3f} m from any commanded target, and slipped"
+            return fault("control error", text)
         slipped = f"{name} slipped from the {hold.arm} hand at {where(pose)}"
         return fault(*struck[0]) if struck else fault("grasp lost", slipped)
     places = [c for c in places if c.args.get("release", True)]
@@ -124,6 +128,16 @@ def _away(trace: Trace, seq: int, reference: Reference, name: str) -> float:
     at = trace.view(seq).position(name)
     return min(float(np.linalg.norm(m.pose[:3] - at)) for m in reference.of(name)) if (
         reference.of(name)) else 0.0  # fmt: skip
+
+
+def _astray(trace: Trace, hold: Hold) -> float:
+    """How far from every commanded target a hand was when it took a thing; 0 if not told (m)."""
+    turn = trace.turn_at(hold.begin)
+    hand = trace.states[hold.begin].ee_pose[ARMS.index(hold.arm)]
+    target = _planned(turn, hold.arm, hand) if turn is not None else None
+    if trace.task.tier != 3 or target is None:
+        return 0.0
+    return float(np.linalg.norm(target[:3] - hand[:3]))
 
 
 def _planned(turn: Turn, arm: str, hand: np.ndarray) -> np.ndarray | None:
