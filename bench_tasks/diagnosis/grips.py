@@ -23,6 +23,7 @@ __all__ = ["of_closing", "of_hold"]
 DROPPED_M = 0.03
 """A thing that falls further than this was not put down."""
 TRACKING_M = 0.015
+ASTRAY_M = 0.10
 LOOSE = 10
 
 
@@ -187,8 +188,9 @@ def of_closing(trace: Trace, closing: Closing) -> list[Fault]:
 
     target = _planned(turn, closing.arm, hand)
     off = np.inf if target is None else float(np.linalg.norm(target[:3] - hand[:3]))
-    if off > TRACKING_M or target is None:
+    if off > ASTRAY_M or target is None:
         return fault("control error", f"{off:.3f} m from any commanded target")
+    # The target before the tracking: a hand that was sent wrongly may have met something.
     away, turned, _ = near_grasp(view, name, target)
     level = float(np.linalg.norm(view.position(name)[:2] - target[:2]))
     if level > LOCATED_M + max(trace.scene.object(name).half_size_m[:2]) / 2 or (
@@ -197,4 +199,6 @@ def of_closing(trace: Trace, closing: Closing) -> list[Fault]:
         return fault("perception", f"{away:.3f} m from {name}")
     if away > 0.01 or turned > SAME_RAD:
         return fault("action parameter", f"{away:.3f} m and {turned:.2f} rad off a grasp of {name}")
+    if off > TRACKING_M:
+        return fault("control error", f"{off:.3f} m from any commanded target")
     return fault("control error", f"though that is where to take {name}")
