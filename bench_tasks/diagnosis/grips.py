@@ -106,7 +106,7 @@ def _ended(trace: Trace, hold: Hold, turn: Turn) -> Fault | None:
         if fell > DROPPED_M and off > DROPPED_M:
             return fault("grasp lost", f"{name} was let go on its way, {off:.3f} m from its target")
         why = placed_wrongly(trace, call, before)
-        if why is None and fell > DROPPED_M:
+        if why is None and fell > DROPPED_M and not _supported(trace, name, hold.end):
             text = f"{name} was put down in its place before that was ready: it fell {fell:.3f} m"
             return fault("sequencing", text)
         return fault(*why) if why else fault(
@@ -123,6 +123,18 @@ def _ended(trace: Trace, hold: Hold, turn: Turn) -> Fault | None:
     return fault("sequencing", f"{name} was let go too early: {why[1]}") if (
         fell > DROPPED_M
     ) else fault(*why)
+
+
+def _supported(trace: Trace, name: str, seq: int) -> bool:
+    """Whether another thing stood right below this one."""
+    view = trace.view(seq)
+    bottom = view.position(name)[2] - view.scene.object(name).half_size_m[2]
+    for item in view.scene.objects:
+        at = view.position(item.name)
+        near = np.linalg.norm(at[:2] - view.position(name)[:2]) < max(item.half_size_m[:2])
+        if item.name != name and near and abs(at[2] + item.half_size_m[2] - bottom) < DROPPED_M:
+            return True
+    return False
 
 
 def _away(trace: Trace, seq: int, reference: Reference, name: str) -> float:
