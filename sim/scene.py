@@ -58,8 +58,33 @@ def _add_camera(body: mujoco.MjsBody, name: str, position, xyaxes, fovy_deg: flo
     body.add_camera(name=name, pos=list(position), quat=list(quat), fovy=fovy_deg)
 
 
+PAD_M = (0.0085, 0.036, 0.053)
+"""A finger's pad in the finger's frame: half its width, and where it begins and ends along z."""
+
+
+def _close_gaps(robot: mujoco.MjSpec) -> None:
+    """Make a finger's pad, whose four corners are boxes apart from each other, one flat face.
+
+    What is round bulges into the gaps, and the corners clamp it by their sides: one finger alone
+    then lifts it.
+    """
+    half_width, low, high = PAD_M
+    half_height = (high - low) / 4
+    for geom in list(robot.geoms):
+        corner = geom.type == mujoco.mjtGeom.mjGEOM_BOX and max(geom.size) < 0.004
+        if not (corner and geom.parent.name.endswith("finger")):
+            continue
+        if geom.pos[0] < 0.0:
+            robot.delete(geom)
+            continue
+        middle = low + (3 if geom.pos[2] > (low + high) / 2 else 1) * half_height
+        geom.pos = [0.0, geom.pos[1], middle]
+        geom.size = [half_width, geom.size[1], half_height]
+
+
 def _add_arm(spec: mujoco.MjSpec, arm: str, pretty: bool) -> None:
     robot = mujoco.MjSpec.from_string(arm_mjcf())
+    _close_gaps(robot)
     for geom in list(robot.geoms):
         visual = geom.classname.name == "visual"
         if visual and not pretty:

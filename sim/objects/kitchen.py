@@ -42,7 +42,7 @@ def _fries(shape: Shape, depth: float = 0.034, width: float = 0.05, height: floa
         y = (k - 1.5) * width / 5
         sticks.box([(-1) ** k * depth / 5, y, rim + tall / 2], [thick, thick, tall / 2])
     half = (depth / 2, width / 2, height / 2)
-    return half, top_grasps(half, height - carton + 0.018)
+    return half, top_grasps(half, height - carton + 0.012)
 
 
 def _bread(shape: Shape, length: float = 0.075, width: float = 0.042, height: float = 0.04):

@@ -17,7 +17,13 @@ from bench_tasks.robots import HOME_RAD
 from bench_tasks.tasks.base import ObjectSpec
 from bench_tasks.tasks.families.layouts import arm_for, upright
 from bench_tasks.view import View
-from bench_tasks.vocabulary import ARMS, CONTROL_PERIOD_NS, MAX_OPENING_M, ActionChunk
+from bench_tasks.vocabulary import (
+    ARMS,
+    CONTROL_PERIOD_NS,
+    MAX_OPENING_M,
+    ActionChunk,
+    SkillCall,
+)
 from policies.skills import SkillPolicy
 from sim.objects import DENSITY_KG_M3
 from sim.world import SimWorld
@@ -332,6 +338,26 @@ def test_gripper_holds_a_block_with_force_and_nothing_else_touches_it(stack):
     slip = states[-1].object_pose[1, :3] - states[0].object_pose[1, :3]
     assert np.linalg.norm(slip) < 0.002
     assert states[-1].gripper_opening[0] == pytest.approx(drill.SIZE_M, abs=0.002)
+
+
+@pytest.mark.parametrize(
+    ("kind", "height"), [("can", 0.1), ("bottle", 0.18), ("burger", 0.05)]
+)
+@pytest.mark.parametrize("yaw", [0.0, 0.2])
+def test_what_is_round_stays_where_it_is_let_go_of(world, monkeypatch, kind, height, yaw):
+    """It bulges into a finger's pad: no part of the pad may clamp it, so that it is lifted."""
+    at = upright(0.45, 0.15, height / 2 + 0.0005, yaw)
+    drill.register(monkeypatch, drill.Drill("round", [ObjectSpec("it", kind)], {"it": at}))
+    policy = SkillPolicy()
+    scene, state = drill.fresh(world, policy, "round")
+    open_up = (SkillCall("open", "left", {}),)
+    detail, states = drill.run_plan(
+        world, policy, drill.grasp("left", "it"), open_up, drill.move_by("left", 0, 0, 0.15)
+    )
+    assert detail["status"] == "done", detail
+    assert any(View(scene, s).grasped("it", "left") for s in states)
+    assert max(s.object_pose[0, 2] for s in states) < state.object_pose[0, 2] + 0.002
+    assert np.linalg.norm(states[-1].object_pose[0, :2] - states[0].object_pose[0, :2]) < 0.004
 
 
 def test_twist_is_the_rate_of_the_pose(stack):
