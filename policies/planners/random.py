@@ -6,6 +6,7 @@ import zlib
 
 import numpy as np
 
+from bench_tasks import tasks
 from bench_tasks.errors import BenchError
 from bench_tasks.vocabulary import (
     ARMS,
@@ -22,7 +23,6 @@ from bench_tasks.vocabulary import (
 
 __all__ = ["RandomPlanner"]
 
-SKILL_NAMES = ("grasp", "place", "move_by", "move_to", "open", "close", "home")
 STOP_PROBABILITY = 0.1
 """Chance that any plan but the first is empty: the planner then holds the task to be finished."""
 REACH_M = np.array([[0.25, 0.65], [-0.4, 0.4], [0.05, 0.4]])
@@ -32,7 +32,7 @@ DOWNWARD = (0.0, 1.0, 0.0, 0.0)
 
 
 class RandomPlanner:
-    """One to three steps per plan; each gives one arm or both a random skill call."""
+    """One to three steps per plan; each gives one arm or both a call of the task's skills."""
 
     metadata = Metadata("random", "1")
 
@@ -42,9 +42,12 @@ class RandomPlanner:
         self._scene: Scene | None = None
 
     def reset(self, scene: Scene, seed: int) -> None:
-        """Draw from `seed` again."""
+        """Draw from `seed` again; UsageError when the scene's task is unknown."""
+        skills = tasks.get(scene.task).skills
         self._rng = np.random.default_rng([seed, zlib.crc32(b"random planner")])
         self._scene = scene
+        self._movable = [o.name for o in scene.objects if not o.fixed and o.grasps]
+        self._skills = [s for s in skills if self._movable or s not in ("grasp", "place")]
 
     def observe(self, observation: Observation) -> None:
         """Look the other way."""
@@ -71,12 +74,10 @@ class RandomPlanner:
 
     def _call(self, arm: str) -> SkillCall:
         rng = self._rng
-        movable = [o.name for o in self._scene.objects if not o.fixed and o.grasps]
-        skills = [s for s in SKILL_NAMES if movable or s not in ("grasp", "place")]
-        skill = str(rng.choice(skills))
+        skill = str(rng.choice(self._skills))
         args: dict[str, object] = {}
         if skill in ("grasp", "place"):
-            args["object"] = str(rng.choice(movable))
+            args["object"] = str(rng.choice(self._movable))
         if skill == "place":
             args["pose"] = rng.uniform(REACH_M[:, 0], REACH_M[:, 1]).tolist()
         elif skill == "move_by":

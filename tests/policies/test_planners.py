@@ -136,3 +136,11 @@ def test_random_planner_uses_objects_that_can_be_grasped():
     ]
     assert {"grasp", "place"} <= {call.skill for call in calls}
     assert {call.args["object"] for call in calls if "object" in call.args} == {"block"}
+
+
+def test_random_planner_keeps_to_the_skills_of_the_task(monkeypatch):
+    monkeypatch.setattr(Drill, "skills", ("move_to",))
+    planner = RandomPlanner()
+    planner.reset(SCENE, 0)
+    plans = [planner.plan(request(0, turn)) for turn in range(30)]
+    assert {c.skill for plan in plans for step in plan.steps for c in step} == {"move_to"}
