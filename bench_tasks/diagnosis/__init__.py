@@ -33,9 +33,9 @@ KINDS = {
     "height or turned, or a movement into the table",
     "grasp lost": "something that was held slipped or fell before it was to be let go",
     "control error": "the command was right and its effect did not come; or the policy failed",
-    "timeout": "time or plans were used up while all was going right",
+    "timeout": "time, plans or the planner's budget were used up while all was going right",
     "output format": "the plan or answer could not be read",
-    "model error": "the planner crashed, its server failed, or its budget was spent",
+    "model error": "the planner crashed, or its server failed",
     "unscored": "set-up, world or recording failed: nobody's fault that is evaluated here",
     "undetermined": "the rules could not be applied to this record",
 }
@@ -87,12 +87,12 @@ def _cause(trace: Trace) -> Diagnosis:
             if wrong is not None:
                 return wrong
     for event in trace.events:
-        if event.kind == "planner_error":
+        if event.kind == "planner_error" and not _spent(event.data["error"]):
             return Diagnosis("model error", str(event.data["error"]), event.seq)
         if event.kind == "policy_error":
             return Diagnosis("control error", f"policy: {event.data['error']}", event.seq)
     for role, kind in (("planner", "model error"), ("policy", "control error")):
-        if cause.startswith(f"{role} error: "):
+        if cause.startswith(f"{role} error: ") and not _spent(cause):
             return Diagnosis(kind, cause, end)
     found = faults(trace)
     strong = [f for f in found if not f.weak and not _mended(trace, f, found)]
@@ -102,6 +102,11 @@ def _cause(trace: Trace) -> Diagnosis:
     if weak:
         return _of(weak[0])
     return _ending(trace)
+
+
+def _spent(error: str) -> bool:
+    """Whether a planner merely came to the end of its budget: a limit, not an error of its own."""
+    return str(error).removeprefix("planner error: ").startswith("budget spent")
 
 
 def _root(trace: Trace, fault: Fault, found: Sequence[Fault]) -> Fault:
@@ -179,11 +184,12 @@ def _ending(trace: Trace) -> Diagnosis:
     if trace.act_seq is None:
         return Diagnosis("undetermined", cause, end)
     left = trace.reference(end)
+    ended = next((e.data["cause"] for e in trace.events if e.kind == "end"), "")
+    limit = ended.startswith(("time limit", "plan limit")) and bool(trace.turns)
+    if limit or _spent(ended):
+        return Diagnosis("timeout", f"{ended}, with {_next(left)} still to do", end)
     if not trace.turns:
         return _without_plans(trace)
-    ended = next((e.data["cause"] for e in trace.events if e.kind == "end"), "")
-    if ended.startswith(("time limit", "plan limit")):
-        return Diagnosis("timeout", f"{ended}, with {_next(left)} still to do", end)
     if cause.startswith("invariant broken: "):
         return Diagnosis("control error", f"{cause}, by calls that were right", end)
     if left.steps:

@@ -178,6 +178,6 @@ HELD_OUT = [
     *cases("output format", "wrong argument", "hanging_mug", [11], partial(Malformed, "argument")),
     *cases("output format", "answer is prose", "spatial_depth", [11], NoAnswer),
     *cases("model error", "crash", "grab_roller blocks_tower", [11], partial(Broken, "crash", 1)),
-    *cases("model error", "budget", "place_burger_fries_ee", [11], partial(Broken, "budget")),
+    *cases("timeout", "budget", "place_burger_fries_ee", [11], partial(Broken, "budget")),
     *cases("model error", "server", "handover_block", [11], partial(Broken, "server", 1)),
 ]  # fmt: skip

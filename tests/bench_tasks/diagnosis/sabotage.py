@@ -248,7 +248,7 @@ class Broken(Planner):
         if self.how == "server":
             raise PlannerError("the server answered 503 five times")
         if self.how == "budget":
-            raise PlannerError("the budget of 3 calls is spent")
+            raise PlannerError("budget spent: 3 of 3 calls")
         return {}["plan"]
 
 

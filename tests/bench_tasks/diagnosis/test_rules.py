@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from functools import partial
 
 import numpy as np
 import pytest
-from sabotage import Case, Planner, Stop
+from sabotage import Broken, Case, Planner, Stop
 
 from bench_tasks import tasks
 from bench_tasks.diagnosis import KINDS, Diagnosis, diagnose
@@ -19,7 +20,7 @@ from bench_tasks.errors import UsageError
 from bench_tasks.recording import BagSink, HashSink
 from bench_tasks.runner import run
 from bench_tasks.scoring import EpisodeScore, load_scores, save_scores, score_bag
-from bench_tasks.vocabulary import Event, SkillCall
+from bench_tasks.vocabulary import Event, Plan, SkillCall
 from policies.planners.expert import ExpertPlanner
 from policies.skills import SkillPolicy
 
@@ -169,3 +170,15 @@ def test_what_could_not_be_set_up_is_unscored():
     score: EpisodeScore = run(config, world=NoWorld()).episodes[0]
     assert not score.scored and score.diagnosis["kind"] == "unscored"
     assert "no layout" in score.diagnosis["evidence"]
+
+
+@pytest.mark.parametrize("readable,kind", [(True, "timeout"), (False, "output format")])
+def test_a_budget_is_a_limit_and_what_used_it_up_is_the_cause(world, readable, kind):
+    class Spent(Broken):
+        def spoil(self, steps, turn):
+            if turn == 0 and not readable:
+                return Plan((), "red on green, please", error="no JSON object in the answer")
+            return super().spoil(steps, turn)
+
+    found = diagnose(*episode(world, "stack_blocks_three", partial(Spent, "budget", 1)))
+    assert found is not None and found.kind == kind, found
