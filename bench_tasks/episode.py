@@ -15,6 +15,7 @@ import numpy as np
 
 from bench_tasks.errors import BenchError, GoneNode, UsageError, trace_of, unknown
 from bench_tasks.monitor import Monitor
+from bench_tasks.protocols import Planner, Policy, World
 from bench_tasks.tasks.base import Ask, MoveObjects, Show, Task, Wait
 from bench_tasks.vocabulary import (
     ActionChunk,
@@ -23,12 +24,9 @@ from bench_tasks.vocabulary import (
     Event,
     Observation,
     Plan,
-    Planner,
     PlanRequest,
-    Policy,
     Scene,
     Verdict,
-    World,
     WorldState,
 )
 

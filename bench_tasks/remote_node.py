@@ -51,7 +51,7 @@ LOOK_S, REFUSED_S = 0.1, 0.3
 
 
 class RemoteWorld:
-    """The node `world` as a `vocabulary.World`.
+    """The node `world` as a `protocols.World`.
 
     `step` does not send the chunk, since it is on the action topic already, from the policy or
     from `TopicSink.chunk`: it collects the states that follow from it.
@@ -144,7 +144,7 @@ def _state(observation: Observation) -> WorldStateMsg:
 
 
 class RemotePlanner:
-    """The node `planner` as a `vocabulary.Planner`."""
+    """The node `planner` as a `protocols.Planner`."""
 
     def __init__(self, graph: Graph) -> None:
         """Ask the node who it is."""
@@ -180,7 +180,7 @@ class RemotePlanner:
 
 
 class RemotePolicy:
-    """The node `policy` as a `vocabulary.Policy`. Its chunks go straight to the world."""
+    """The node `policy` as a `protocols.Policy`. Its chunks go straight to the world."""
 
     def __init__(self, graph: Graph) -> None:
         """Ask the node who it is."""

@@ -30,10 +30,11 @@ from bench_tasks.manifest import (
 from bench_tasks.object_sets import read_set
 from bench_tasks.outcome import episode_line
 from bench_tasks.progress import Progress, duration
+from bench_tasks.protocols import Planner, Policy, World
 from bench_tasks.recording import BagSink, HashSink, RecordingError
 from bench_tasks.scoring import EpisodeScore
 from bench_tasks.tasks.base import Task
-from bench_tasks.vocabulary import Planner, Policy, Verdict, World, WorldState
+from bench_tasks.vocabulary import Verdict, WorldState
 from bench_tasks.workers import Lost, Note, Work, work_through
 
 __all__ = ["Interrupted", "RunResult", "check", "policy_server", "run"]

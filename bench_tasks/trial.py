@@ -9,6 +9,7 @@ import numpy as np
 
 from bench_tasks.errors import BenchError
 from bench_tasks.object_sets import Evolved
+from bench_tasks.protocols import Policy
 from bench_tasks.tasks.base import Layout, ObjectSpec, Task
 from bench_tasks.tasks.families.layouts import arm_for, upright
 from bench_tasks.view import View, compose
@@ -18,7 +19,6 @@ from bench_tasks.vocabulary import (
     ObjectInfo,
     Observation,
     Plan,
-    Policy,
     SkillCall,
     WorldState,
 )

@@ -1,6 +1,6 @@
 """Planners and action policies, found by name and imported only when they are asked for.
 
-To add one, write a class that has the methods of `vocabulary.Planner` or `vocabulary.Policy` and
+To add one, write a class that has the methods of `protocols.Planner` or `protocols.Policy` and
 takes no arguments, and enter `name: "module:Class"` here. One with options has a dataclass
 `Options` with defaults and takes an instance of it: `name:key=value,...` then fills it in.
 """
@@ -11,7 +11,7 @@ import importlib
 from typing import Any
 
 from bench_tasks.errors import BenchError, UsageError, unknown
-from bench_tasks.vocabulary import Planner, Policy
+from bench_tasks.protocols import Planner, Policy
 from policies.planners.options import build, read_spec
 
 __all__ = [

@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 from bench_tasks.errors import UsageError, unknown
+from bench_tasks.protocols import Planner
 from bench_tasks.vocabulary import (
     Answer,
     Metadata,
     Observation,
     Plan,
-    Planner,
     PlanRequest,
     Question,
     Scene,

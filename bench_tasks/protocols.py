@@ -1,0 +1,91 @@
+"""The methods of what an episode couples: a world, a planner and an action policy."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from bench_tasks.vocabulary import (
+    ActionChunk,
+    Answer,
+    CameraFrame,
+    Metadata,
+    Observation,
+    Plan,
+    PlanRequest,
+    Question,
+    Scene,
+    WorldState,
+)
+
+__all__ = ["Planner", "Policy", "World"]
+
+
+class World(Protocol):
+    """A simulation or a robot cell."""
+
+    def reset(
+        self, task: str, seed: int, vary: tuple[str, ...] = ()
+    ) -> tuple[Scene, WorldState]:
+        """Set up the episode, these axes randomised; its state has seq 0 and stamp 0.
+
+        BenchError when it cannot.
+        """
+        ...
+
+    def step(self, chunk: ActionChunk) -> list[WorldState]:
+        """Execute the chunk's actions, one control period each, and return the state after each."""
+        ...
+
+    def move_objects(self, poses: dict[str, np.ndarray]) -> None:
+        """Put objects at poses (7,), at rest: the experimenter's hand. Shows in the next state."""
+        ...
+
+    def capture(self, cameras: tuple[str, ...], depth: bool = False) -> tuple[CameraFrame, ...]:
+        """Take one colour picture per named camera, now; with depth and calibration if asked."""
+        ...
+
+
+class Policy(Protocol):
+    """Maps observations to actions. Deterministic after `reset` with the same seed."""
+
+    metadata: Metadata
+
+    def reset(self, scene: Scene, seed: int) -> None:
+        """Forget everything; a new episode begins."""
+        ...
+
+    def accept(self, plan: Plan) -> None:
+        """Take a plan to execute; called when `infer` said `needs_plan`."""
+        ...
+
+    def infer(self, observation: Observation) -> ActionChunk:
+        """Return the next actions, or `needs_plan`.
+
+        With `needs_plan`, `detail` is {"status": "idle"|"done"|"failed", "reason": str,
+        "call": {...} of the failed call, "completed": number of steps done}.
+        """
+        ...
+
+
+class Planner(Protocol):
+    """Turns an instruction and observations into skill calls, and answers questions."""
+
+    metadata: Metadata
+
+    def reset(self, scene: Scene, seed: int) -> None:
+        """Forget everything; a new episode begins."""
+        ...
+
+    def observe(self, observation: Observation) -> None:
+        """See the world without being asked anything (a memory probe's showing phase)."""
+        ...
+
+    def plan(self, request: PlanRequest) -> Plan:
+        """Return the next steps; an empty plan when the task is held to be finished."""
+        ...
+
+    def ask(self, question: Question, observation: Observation) -> Answer:
+        """Answer a question."""
+        ...
