@@ -10,7 +10,7 @@ from bench_tasks.summary import by_task
 __all__ = ["episode_line", "results_table"]
 
 _HEAD = (
-    "task", "success", "95 % interval", "progress", "answers (chance)", "unscored", "why",
+    "task", "success", "95 % interval", "progress", "answers (chance), score", "unscored", "why",
     "causes of failure",
 )  # fmt: skip
 
@@ -34,7 +34,7 @@ def results_table(episodes: Sequence[EpisodeScore]) -> str:
         )
         answers = "-"
         if group.accuracy is not None:
-            answers = f"{group.accuracy:.0%} ({group.chance:.0%})"
+            answers = f"{group.accuracy:.0%} ({group.chance:.0%}), {group.score:.0f}"
         rows.append((
             group.name, f"{group.successes}/{group.count}", f"{low:.0%} to {high:.0%}",
             f"{group.progress:.2f}", answers, str(group.unscored), why or "-", causes or "-",

@@ -201,14 +201,15 @@ def _answers(groups: Sequence[Group]) -> str:
             group.name, group.accuracy,
             f'<i class=chance style="left:{100 * group.chance:.1f}%"></i>',
             f"{_percent(group.accuracy)} <span class=soft>chance "
-            f"{_percent(group.chance)}</span>",
+            f"{_percent(group.chance)}, score {group.score:.0f}</span>",
         )
         for group in groups
         if group.accuracy is not None and group.chance is not None
     ]  # fmt: skip
     if not rows:
         return ""
-    note = "<p class=soft>Bars: share of right answers; dashed: what guessing scores.</p>"
+    note = ("<p class=soft>Bars: share of right answers; dashed: what guessing gives. The score is "
+            "0 at chance and 100 when all is right.</p>")  # fmt: skip
     return f"<h2>Answers to questions</h2><div class=card>{''.join(rows)}</div>{note}"
 
 

@@ -32,7 +32,7 @@ class Group:
     """Some episodes. An unscored one counts as a failure, and is counted apart as well.
 
     `progress` is the mean; `stages` the share of scored episodes that reached each stage;
-    `chance` and `accuracy` are the means over the questions asked, None where none was.
+    `chance`, `accuracy` and `score` are those of the questions asked, None where none was.
     """
 
     name: str
@@ -102,6 +102,17 @@ class Group:
     def accuracy(self) -> float | None:
         """Share of right answers, over the questions asked."""
         return self._questions("accuracy")
+
+    @property
+    def score(self) -> float | None:
+        """Accuracy corrected for chance over all questions: 0 at chance or below, 100 when perfect.
+
+        Corrected once, over the whole: a mean of episodes that are each cut off at 0 would give
+        a guesser more than nothing.
+        """
+        if self.accuracy is None or self.chance is None:
+            return None
+        return 100 * max(0.0, (self.accuracy - self.chance) / (1.0 - self.chance))
 
     @property
     def sim_s(self) -> float:

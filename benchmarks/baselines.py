@@ -212,14 +212,14 @@ def run_line(
 
 
 def cell(group: Group | None) -> str:
-    """Successes, their interval, and the mean of progress (tier 1: of the score over chance)."""
+    """Successes, their interval, and mean progress; where only questions are asked, the score."""
     if group is None:
         return "-"
     low, high = group.interval
     unscored = f", {group.unscored} unscored" if group.unscored else ""
-    return (
-        f"{group.successes}/{group.count} ({low:.0%} to {high:.0%}), {group.progress:.2f}{unscored}"
-    )
+    tiers = {episode.tier for episode in group.episodes}
+    mean = group.progress if group.score is None or tiers != {1} else group.score / 100
+    return f"{group.successes}/{group.count} ({low:.0%} to {high:.0%}), {mean:.2f}{unscored}"
 
 
 def table(results: dict[str, list[EpisodeScore]]) -> str:
@@ -285,8 +285,9 @@ def main() -> int:
     if any(results.values()):
         sys.stdout.write(table({name: found for name, found in results.items() if found}))
         sys.stdout.write(
-            "\nEach cell: successes/episodes (Wilson 95 %), mean progress; in tier 1 progress is "
-            "the share of right answers, 0 at chance. `do-nothing` answers questions by chance. "
+            "\nEach cell: successes/episodes (Wilson 95 %), mean progress; in tier 1 the "
+            "score: the share of right answers, 0 at chance. `do-nothing` answers questions by "
+            "chance. "
             "`openai` and `blind` ask a server that is no model but draws from the schema, at most "
             f"{CALLS} calls an episode; `smollm2` makes at most {SLOW_CALLS}.\n"
         )

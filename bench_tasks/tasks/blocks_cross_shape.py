@@ -49,6 +49,7 @@ def _on_table(view: View) -> bool:
 class BlocksCrossShape(Task):
     """Close quarters: the later blocks must go between the earlier ones."""
 
+    version = 2
     name = "blocks_cross_shape"
     tier = 2
     mode = "parallel"

@@ -23,6 +23,7 @@ def _on_pad(view: View) -> bool:
 class HandoverBlock(HandoverTask):
     """Sequential work: take, meet, pass on, put down."""
 
+    version = 2
     name = "handover_block"
     tier = 2
     summary = "take the bar with one arm, pass it to the other in the air, put it on the pad"

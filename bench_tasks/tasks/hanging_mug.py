@@ -62,6 +62,7 @@ def _hangs_free(view: View) -> bool:
 class HangingMug(Task):
     """Sequential work: mug and rack stand on opposite sides, so the arms pass the mug on."""
 
+    version = 2
     name = "hanging_mug"
     tier = 2
     mode = "sequential"

@@ -41,6 +41,7 @@ def _box_in_place(view: View) -> bool:
 class PlaceCansPlasticbox(Task):
     """Independent work: each can stands on its own arm's side."""
 
+    version = 2
     name = "place_cans_plasticbox"
     tier = 2
     mode = "parallel"

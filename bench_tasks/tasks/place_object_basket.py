@@ -51,6 +51,7 @@ def _at_handle(view: View, arm: str) -> bool:
 class PlaceObjectBasket(Task):
     """Sequential work: a basket that hangs in a hand cannot be filled, an empty one not lifted."""
 
+    version = 2
     name = "place_object_basket"
     tier = 2
     mode = "sequential"

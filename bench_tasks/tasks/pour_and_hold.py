@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 import numpy as np
 
@@ -33,6 +34,7 @@ def _middle(info: ObjectInfo) -> np.ndarray:
     return upright(0.0, info.half_size_m[0] - info.half_size_m[1], 0.0)
 
 
+@lru_cache(maxsize=1)  # goal, stages and invariants all ask, of one state after the other
 def _in_bowl(view: View) -> int:
     """How many beads are within the bowl's wall and below its rim, and no longer in the cup."""
     info, pose = view.scene.object("bowl"), view.pose("bowl")
@@ -72,6 +74,7 @@ def _pouring(view: View) -> bool:
 class PourAndHold(Task):
     """Simultaneous work: what one hand holds is what the other one aims at."""
 
+    version = 2
     name = "pour_and_hold"
     tier = 2
     mode = "simultaneous"

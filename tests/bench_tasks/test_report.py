@@ -172,6 +172,20 @@ def test_groups_count_the_unscored_as_failures():
     assert (group.sim_s, group.wall_s) == (12.0, 6.0)
 
 
+def test_a_guesser_scores_nothing_though_single_episodes_look_better_than_chance():
+    def asked(*shares):
+        return together([
+            score(details={"questions": {"q": {"gold": {}, "answer": {}, "accuracy": share,
+                                               "chance": 0.25}}})
+            for share in shares
+        ])  # fmt: skip
+
+    assert asked(0.75, 0.0, 0.0).score == pytest.approx(0.0)
+    assert asked(0.0, 0.0).score == 0.0 and asked(1.0, 1.0).score == 100.0
+    assert asked(1.0, 0.25).score == pytest.approx(50.0)
+    assert together([score()]).score is None
+
+
 def test_groups_are_ordered_and_never_mix_agents():
     episodes = [score(task="b", tier=None, kind="probe"), score(task="z", tier=1), score(task="a")]
     assert [g.name for g in by_task(episodes)] == ["z", "a", "b"]

@@ -62,6 +62,7 @@ def _bread_in_pan(view: View) -> bool:
 class BreadSkillet(Task):
     """Sequential work: the skillet stands where only one arm reaches, the bread opposite."""
 
+    version = 2
     tier = 2
     mode = "sequential"
     time_limit_s = 60.0

@@ -40,6 +40,7 @@ def _tray_in_place(view: View) -> bool:
 class BurgerFries(Task):
     """Burger and fries lie on opposite sides; each arm puts the thing on its side on the tray."""
 
+    version = 2
     tier = 2
     mode = "parallel"
     time_limit_s = 60.0

@@ -47,6 +47,7 @@ class LiftingTask(Task):
     The handles' grasps are called `left_handle` and `right_handle`.
     """
 
+    version = 2
     mode = "simultaneous"
     time_limit_s = 40.0
     item: ClassVar[str]
