@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -12,6 +13,15 @@ from bench_tasks.domain import CLAIMED, hold_domain
 
 DOMAINS = range(1, 101)
 """Beyond about 100 DDS would use ports that the kernel hands out to others."""
+
+
+def pytest_configure() -> None:
+    """Take Ctrl-C again where a shell started the tests in the background, which ignores it.
+
+    What the tests start would inherit that.
+    """
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -23,12 +23,25 @@ FIELDS = {
 }  # fmt: skip
 
 
+STARTED: list[subprocess.Popen] = []
+
+
 def command(*args, **options):
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.Popen(
+    STARTED.append(subprocess.Popen(
         [sys.executable, "-m", "bench_tasks.cli", *args], text=True, env=environment,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options,
-    )  # fmt: skip
+    ))  # fmt: skip
+    return STARTED[-1]
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_running():
+    yield
+    for process in STARTED:  # a run's workers end with it
+        process.kill()
+        process.communicate()
+    STARTED.clear()
 
 
 @pytest.fixture
