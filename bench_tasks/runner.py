@@ -267,7 +267,8 @@ def run(
         raise Interrupted(f"interrupted: {len(done)} of {len(todo)} episodes{where}") from None
     finally:
         progress.close()
-        episodes = [done[index] for index in sorted(done)]
+        asked = {"configuration": config.to_dict()}
+        episodes = scoring.one_name(asked, (done[index] for index in sorted(done)))
         if manifest is not None:
             scores = _finish(manifest, status, out, episodes, time.perf_counter() - begun)
     return RunResult(episodes, out if config.record else None, scores)

@@ -30,8 +30,8 @@ from bench_tasks.usage import check_usage, usage_of
 from bench_tasks.vocabulary import Event, Verdict
 
 __all__ = [
-    "EpisodeScore", "load_scores", "newest_scores", "replay", "save_scores", "score_bag",
-    "score_folder", "score_recording", "wrong_runs",
+    "EpisodeScore", "load_scores", "newest_scores", "one_name", "replay", "save_scores",
+    "score_bag", "score_folder", "score_recording", "wrong_runs",
 ]  # fmt: skip
 
 
@@ -324,6 +324,7 @@ def score_folder(
     are unscored. UsageError when the folder holds no recording.
     """
     bags, scores = find_bags(folder), []
+    places: dict[Path | None, list[int]] = {}
     runs = {path.absolute(): run for path, run in runs_below(folder).items()}
     first: dict[tuple[Any, ...], str] = {}
     for bag in bags:
@@ -344,10 +345,37 @@ def score_folder(
             if key in first:
                 score = _unscored(score, f"{score.task} seed {score.seed} is in {first[key]} too")
             first.setdefault(key, bag.relative_to(folder).as_posix())
+        places.setdefault(run, []).append(len(scores))
         scores.append(score)
         if progress is not None:
             progress(len(scores), len(bags), score)
+    for run, members in places.items():
+        if run is not None:
+            named = one_name(runs[run], [scores[k] for k in members])
+            for k, score in zip(members, named, strict=True):
+                scores[k] = score
     return scores
+
+
+def one_name(run: dict[str, Any], scores: Iterable[EpisodeScore]) -> list[EpisodeScore]:
+    """The episodes of one run, each under the names that its agents have.
+
+    An episode that never began knows only what its agents were asked for by: left under that, it
+    would drop out of their rate.
+    """
+    found, asked = list(scores), run.get("configuration")
+    if not isinstance(asked, dict):
+        return found
+    for role in ("planner", "policy"):
+        spec = _text(asked.get(role))
+        names = {getattr(score, role) for score in found if score.scored} - {spec, ""}
+        if len(names) == 1:
+            name = names.pop()
+            found = [
+                dataclasses.replace(s, **{role: name}) if getattr(s, role) == spec else s
+                for s in found
+            ]  # fmt: skip
+    return found
 
 
 def wrong_runs(folder: Path, scores: list[EpisodeScore]) -> list[str]:

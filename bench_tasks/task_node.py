@@ -165,6 +165,7 @@ class _Run:
     ) -> str:
         """Keep and print the results, each as far as it can be done; what could not, in words."""
         wrong: list[str] = []
+        self.done = scoring.one_name({"configuration": self.config.to_dict()}, self.done)
 
         def finish() -> None:
             assert manifest is not None

@@ -277,6 +277,32 @@ def test_a_recording_of_another_run_is_unscored(tmp_path):
         assert score.cause == "unscored: the planner was expert, the run's is random"
 
 
+def test_an_episode_that_never_began_counts_against_the_agents_of_its_run(tmp_path):
+    agents = {"planner": "model:key=value", "policy": "skills"}
+    recorded(tmp_path / "blocks_ranking_rgb" / "000003", agents)
+    began = {"task": "blocks_ranking_rgb", "seed": 4, **agents}
+    sink = BagSink(tmp_path / "blocks_ranking_rgb" / "000004", began)
+    sink.writer.close("failed", cause="crash: the worker process was killed by SIGKILL")
+    run = {"tasks": ["blocks_ranking_rgb"], "seed": 3, "episodes": 2, **agents}
+    (tmp_path / "run.json").write_text(json.dumps({"configuration": run}))
+    (group,) = by_task(score_folder(tmp_path))
+    assert (group.count, group.successes, group.unscored) == (2, 1, 1)
+    assert {e.planner for e in group.episodes} == {"expert"}, "the name that it has when it begins"
+
+
+def test_a_stranger_gives_its_name_to_nobody(tmp_path):
+    """A recording of another planner, put into a run of which nothing else was recorded."""
+    recorded(tmp_path / "blocks_ranking_rgb" / "000003", {"planner": "expert"})
+    sink = BagSink(
+        tmp_path / "blocks_ranking_rgb" / "000004",
+        {"task": "blocks_ranking_rgb", "seed": 4, "planner": "model"},
+    )
+    sink.writer.close("failed", cause="setup: red_block is out of reach")
+    run = {"tasks": ["blocks_ranking_rgb"], "seed": 3, "episodes": 2, "planner": "model"}
+    (tmp_path / "run.json").write_text(json.dumps({"configuration": run}))
+    assert [s.planner for s in score_folder(tmp_path)] == ["expert", "model"]
+
+
 def test_a_copy_outside_a_run_counts_once(tmp_path):
     recorded(tmp_path / "a")
     shutil.copytree(tmp_path / "a", tmp_path / "b")
