@@ -358,6 +358,7 @@ def operations_for(kind: str) -> tuple[str, ...]:
 
 def check(kind: str, edits: Iterable[Edit], lengths: Iterable[str]) -> None:
     """UsageError names the first edit that a kind does not take, or its first wrong argument."""
+    seen: set[tuple[str, object]] = set()
     for edit in edits:
         if edit.op not in operations_for(kind):
             raise unknown(f"edit of a {kind}", edit.op, operations_for(kind))
@@ -379,6 +380,10 @@ def check(kind: str, edits: Iterable[Edit], lengths: Iterable[str]) -> None:
                     f"{edit.op}: {key} must be a number from {valid[0]} to {valid[1]}, "
                     f"got {value!r}"
                 )
+        once = (edit.op, edit.args.get("name"))
+        if once in seen:  # many small changes of one length make a can of a kilometre
+            raise UsageError(f"{' '.join(str(word) for word in once if word)} is edited twice")
+        seen.add(once)
 
 
 def factors(edits: Iterable[Edit]) -> dict[str, float]:

@@ -157,3 +157,15 @@ def test_a_task_without_room_takes_the_next_or_none(monkeypatch):
     assert scene.evolved == {}
     scene, _ = SimWorld(objects=ObjectSet((huge, fitting))).reset("place_object_scale", 3)
     assert scene.evolved == {"bread": fitting.name}
+
+
+@pytest.mark.parametrize(("name", "times"), [("length", 60), ("foot", 2)])
+def test_an_edit_is_made_once(name, times):
+    """Each within its range, sixty of them are a can of two kilometres."""
+    kind, args = CASES[name]
+    twice = Evolved(kind, (Edit(name, args),) * times)
+    said = "length radius" if name == "length" else name
+    with pytest.raises(UsageError, match=f"^can-[0-9a-f]*: {said} is edited twice$"):
+        check_set(ObjectSet((twice,)))
+    both = [Edit("length", {"name": length, "factor": 0.9}) for length in ("radius", "height")]
+    check_set(ObjectSet((Evolved("can", tuple(both)),)))
