@@ -9,13 +9,12 @@ from pathlib import Path
 from reprlib import repr as short
 from typing import Any
 
-import yaml
-
 from bench_tasks import tasks
 from bench_tasks.errors import UsageError, unknown
 from bench_tasks.manifest import FORMAT_VERSION
 from bench_tasks.object_sets import read_set
 from bench_tasks.vocabulary import AXES
+from bench_tasks.yaml_file import read_yaml
 
 __all__ = ["RunConfig", "read_config"]
 
@@ -128,31 +127,15 @@ def _typed(name: str, value: Any) -> Any:
     return value
 
 
-class _Loader(yaml.SafeLoader):
-    """Refuses a key that is given twice, of which YAML's loader would take the last."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """The mapping, its keys being all different."""
-        seen: set[str] = set()
-        for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode):
-                if key.value in seen:
-                    raise ValueError(f"key {key.value!r} is given twice")
-                seen.add(key.value)
-        return super().construct_mapping(node, deep)
-
-
 def read_config(path: Path) -> dict[str, Any]:
     """Fields of `RunConfig` from a YAML file with `format_version: 1`.
 
     UsageError when it cannot be read, is malformed, or has an unknown key or a wrong type.
     """
     try:
-        raw = yaml.load(path.read_text(), _Loader)  # noqa: S506 - a safe one
+        raw = read_yaml(path)
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}") from None
-    except Exception as error:  # noqa: BLE001 - PyYAML's constructors raise whatever they meet
-        raise UsageError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from None
     if not isinstance(raw, dict):
         raise UsageError(f"{path} must hold a mapping, not a {type(raw).__name__}")
     version = raw.pop("format_version", None)

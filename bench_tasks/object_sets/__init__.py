@@ -18,6 +18,7 @@ from typing import Any
 import yaml
 
 from bench_tasks.errors import UsageError, unknown
+from bench_tasks.yaml_file import read_yaml
 
 __all__ = ["Edit", "Evolved", "ObjectSet", "read_set", "shipped"]
 
@@ -108,14 +109,12 @@ def read_set(name: str) -> ObjectSet:
     """
     path = shipped().get(name, Path(name))
     try:
-        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
+        raw = read_yaml(path)
     except OSError as error:
         sets = ", ".join(shipped())
         raise UsageError(
             f"cannot read the object set {name}: {error.strerror}; give a file or one of {sets}"
         ) from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise UsageError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from None
     try:
         found = _parse(raw)
     except UsageError as error:

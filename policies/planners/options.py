@@ -6,9 +6,8 @@ import dataclasses
 from pathlib import Path
 from typing import Any, TypeVar
 
-import yaml
-
 from bench_tasks.errors import UsageError, unknown
+from bench_tasks.yaml_file import read_yaml
 
 __all__ = ["FORMAT_VERSION", "build", "read_spec"]
 
@@ -39,11 +38,9 @@ def read_spec(spec: str, role: str = "planner") -> tuple[str, dict[str, Any]]:
 
 def _read_file(path: Path) -> dict[str, Any]:
     try:
-        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
+        raw = read_yaml(path, show=False)
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}") from None
-    except (yaml.YAMLError, UnicodeDecodeError):
-        raise UsageError(f"{path} is not valid YAML") from None
     if not isinstance(raw, dict) or raw.pop("format_version", None) != FORMAT_VERSION:
         raise UsageError(f"{path} must be a mapping with format_version: {FORMAT_VERSION}")
     return raw

@@ -28,10 +28,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from bench_tasks.errors import UsageError, unknown
 from bench_tasks.vocabulary import ARMS, MAX_OPENING_M
+from bench_tasks.yaml_file import read_yaml
 
 __all__ = [
     "CAMERAS", "Action", "Embodiment", "Gripper", "Picture", "Vector", "builtin", "load",
@@ -162,11 +161,9 @@ def load(name: str) -> Embodiment:
     if path.parent == FOLDER and path.stem not in builtin():
         raise UsageError(f"{unknown('embodiment', name, builtin())}, or give a .yaml file")
     try:
-        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
+        raw = read_yaml(path)
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}") from None
-    except (yaml.YAMLError, UnicodeDecodeError):
-        raise UsageError(f"{path} is not valid YAML") from None
     if not isinstance(raw, dict) or raw.pop("format_version", None) != FORMAT_VERSION:
         raise UsageError(f"{path} must be a mapping with format_version: {FORMAT_VERSION}")
     try:
