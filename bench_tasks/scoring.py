@@ -464,10 +464,15 @@ def _fits(value: Any, hint: Any) -> bool:
 
 
 def _checked(score: EpisodeScore) -> EpisodeScore:
-    """Return it; TypeError when a field is of another type than it says."""
+    """Return it; TypeError when a field is of another type than it says, or cannot be."""
     for name, hint in _HINTS.items():
         if not _fits(getattr(score, name), hint):
             raise TypeError(f"{name} is {reprlib.repr(getattr(score, name))}")
+    if not 0.0 <= score.progress <= 1.0:
+        raise TypeError(f"progress is {score.progress}")
+    if score.success != (score.scored and not score.cause):
+        raise TypeError(f"success is {score.success}, scored {score.scored}, cause "
+                        f"{reprlib.repr(score.cause)}")  # fmt: skip
     if not all(isinstance(note, str) and note for note in score.notes):
         raise TypeError(f"notes is {reprlib.repr(score.notes)}")
     if score.diagnosis and score.diagnosis.get("kind") not in KINDS:
@@ -478,6 +483,8 @@ def _checked(score: EpisodeScore) -> EpisodeScore:
         _mapping(question.get("answer") or {})
         if not _fits(question.get("accuracy"), float) or not _fits(question.get("chance"), float):
             raise TypeError("a question has no accuracy or chance")
+        if not (0.0 <= question["accuracy"] <= 1.0 and 0.0 <= question["chance"] < 1.0):
+            raise TypeError("the accuracy or chance of a question is no share")
     return score
 
 

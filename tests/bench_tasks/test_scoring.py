@@ -366,9 +366,15 @@ def test_a_full_disk_leaves_no_result_file(tmp_path, monkeypatch):
         {"stages": {"a": 3}}, {"stages": 1}, {"notes": [1]}, {"notes": None}, {"bag": 3},
         {"state_hash": None}, {"cause": ["x"]}, {"details": {"questions": 3}}, {"sim_s": True},
         {"details": {"questions": {"q": {"gold": {}}}}}, {"more": 1},
+        {"progress": 1.5}, {"progress": -0.1}, {"scored": False}, {"cause": "time limit"},
+        {"success": False},
+        *(
+            {"details": {"questions": {"q": {"gold": {}, "accuracy": right, "chance": chance}}}}
+            for right, chance in ((5.0, 0.5), (-0.1, 0.5), (0.5, 1.0), (0.5, -3.0))
+        ),
     ],
 )  # fmt: skip
-def test_a_result_file_with_a_wrong_type_is_one_error(tmp_path, change):
+def test_a_result_file_with_what_cannot_be_is_one_error(tmp_path, change):
     good = save_scores(tmp_path, [score_bag(recorded(tmp_path / "bag"))])
     value = json.loads(good.read_text())
     value["episodes"][0] |= change
