@@ -157,7 +157,8 @@ def _named(
         return WireError(f"the connection broke off during {what}{code}")
     if isinstance(error, ssl.SSLError):
         return WireError(f"TLS failed: {error.reason or 'handshake'}")
-    if isinstance(error, WebSocketException):
+    # The library asserts, too, when a peer that speaks something else hangs up.
+    if isinstance(error, WebSocketException | AssertionError):
         return WireError(f"it does not speak websocket ({type(error).__name__})")
     if isinstance(error, OSError | EOFError):
         return WireError(f"the connection broke off during {what}")

@@ -43,8 +43,8 @@ def test_height(gripped, rise, good):
 def test_one_hand_alone(world, arm):
     stage = Stage(world, "lift_pot")
     stage.run(call("grasp", arm, object="pot", grasp=f"{arm}_handle"))
-    stage.run(call("move_by", arm, offset=UP)).hold(1.0)
-    assert height(stage) > 0.03
+    # Tipped as it is, it may slip from the hand further up.
+    stage.run(call("move_by", arm, offset=UP), until=lambda: height(stage) > 0.03)
     fails_with(stage, "invariant broken: pot not tipped")
 
 
