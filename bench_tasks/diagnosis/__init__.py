@@ -192,6 +192,9 @@ def _ending(trace: Trace) -> Diagnosis:
         return _without_plans(trace)
     if cause.startswith("invariant broken: "):
         return Diagnosis("control error", f"{cause}, by calls that were right", end)
+    if not left.known:
+        text = f"the task's expert cannot say what was still to do, and {cause}"
+        return Diagnosis("undetermined", text, end)
     if left.steps:
         short = _short(trace)
         if short:
@@ -201,6 +204,8 @@ def _ending(trace: Trace) -> Diagnosis:
 
 
 def _next(reference) -> str:
+    if not reference.known:
+        return "what the task's expert cannot say"
     for call in (call for step in reference.steps for call in step):
         if call.skill != "home":
             name = call.args.get("object") or (reference.objects or [""])[0]

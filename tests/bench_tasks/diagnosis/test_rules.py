@@ -124,6 +124,28 @@ def test_what_others_wrote_never_costs_the_verdict(lifted, how):
         assert found.kind == "undetermined" and "KeyError" in found.evidence
 
 
+def test_an_expert_that_cannot_say_does_not_say_that_all_was_done(world, monkeypatch):
+    """Nothing was done at all; that the task's expert raises afterwards proves nothing."""
+
+    class Nothing(ExpertPlanner):
+        def plan(self, request):
+            return Plan(())
+
+    stopped = episode(world, "lift_pot", Nothing)
+    assert diagnose(*stopped).kind == "sequencing"
+
+    def lost(*_):
+        raise RuntimeError("there is no such thing in this scene")
+
+    monkeypatch.setattr(type(stopped[0]), "expert", lost)
+    found = diagnose(*stopped)
+    assert found.kind == "undetermined" and "expert cannot say" in found.evidence
+    late = dataclasses.replace(stopped[4], cause="time limit: 40 s of simulated time")
+    events = [*stopped[3][:-1], Event("end", 50, 0, {"cause": late.cause})]
+    found = diagnose(*stopped[:3], events, late)
+    assert found.kind == "timeout" and "nothing still to do" not in found.evidence
+
+
 def test_numbers_that_are_not_finite_are_nobodys_fault(lifted):
     cause = "invariant broken: every number finite"
     failed = dataclasses.replace(lifted[-1], success=False, cause=cause)
