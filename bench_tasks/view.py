@@ -92,6 +92,10 @@ class View:
         """Position (3,) of an object in the world frame, m."""
         return self.pose(name)[:3]
 
+    def velocity(self, name: str) -> np.ndarray:
+        """Velocity (3,) of an object in the world frame, m/s."""
+        return self.state.object_twist[self.scene.index(name), :3]
+
     def tilt(self, name: str) -> float:
         """Angle between the object's z axis and the vertical, rad."""
         return float(np.arccos(np.clip(rotation_matrix(self.pose(name)[3:])[2, 2], -1.0, 1.0)))

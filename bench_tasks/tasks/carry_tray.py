@@ -9,10 +9,12 @@ import numpy as np
 from bench_tasks.tasks.base import Check, Goal, Layout, ObjectSpec, Task
 from bench_tasks.tasks.families.layouts import upright
 from bench_tasks.tasks.families.lifting import in_both_hands, on_fingers_alone, rise
-from bench_tasks.view import View, compose, invert
+from bench_tasks.view import REST_LINEAR_M_S, View, compose, invert
 from bench_tasks.vocabulary import ARMS, ObjectInfo, Scene, SkillCall
 
 AT_MARK_M = 0.04
+NEAR_M = 0.06
+"""So near to where it began, it is being taken or put back."""
 CARRY_HEIGHT_M = 0.10
 FALLEN_RAD = 0.5
 TRAY_FLOOR_M = 0.008
@@ -42,6 +44,7 @@ def _on_tray(view: View) -> bool:
 class CarryTray(Task):
     """Simultaneous work: both hands lift, move and set down together, or the can falls."""
 
+    version = 2
     name = "carry_tray"
     tier = 2
     mode = "simultaneous"
@@ -103,8 +106,19 @@ class CarryTray(Task):
         )
 
     def invariants(self, scene: Scene) -> tuple[Check, ...]:
-        """The can neither falls over nor off, and nobody touches it."""
+        """The can neither falls over nor off, nobody touches it, and the tray goes by air."""
+
+        def slides(view: View) -> bool:
+            moved = np.linalg.norm((view.position("tray") - view.start.position("tray"))[:2])
+            return bool(
+                view.touching("tray", "table")
+                and np.linalg.norm(view.velocity("tray")[:2]) > REST_LINEAR_M_S
+                and moved > NEAR_M
+                and _from_mark(view) > AT_MARK_M
+            )
+
         return (
+            Check("tray not slid", lambda v: not slides(v)),
             Check("can not fallen", lambda v: v.tilt("can") < FALLEN_RAD),
             Check("can not on the table", lambda v: not v.touching("can", "table")),
             Check("can not touched", lambda v: not v.touched_by_robot("can")),
@@ -127,12 +141,12 @@ class CarryTray(Task):
                 "lifted in both hands where it was",
                 lambda v: in_air(v)
                 and bool(
-                    np.linalg.norm((v.position("tray") - v.start.position("tray"))[:2]) < 0.06
+                    np.linalg.norm((v.position("tray") - v.start.position("tray"))[:2]) < NEAR_M
                 ),
             ),
             Check(
                 "carried over the mark in both hands",
-                lambda v: in_air(v) and _from_mark(v) < 2 * AT_MARK_M,
+                lambda v: in_air(v) and _from_mark(v) < AT_MARK_M,
                 after=("lifted in both hands where it was",),
             ),
         )

@@ -20,6 +20,7 @@ FLOOR_M, SLOT_M = 0.012, 0.045
 SLOTS = ((SLOT_M, SLOT_M), (-SLOT_M, SLOT_M), (0.0, -SLOT_M))
 """Where the expert puts the bottles, in the bin's frame."""
 OVER_M = 0.16
+BIN_MOVED_M = 0.10
 
 
 def binned(view: View, bottle: str) -> bool:
@@ -82,6 +83,12 @@ class PutBottlesDustbin(Task):
                 Check(
                     "bin upright on the table",
                     lambda v: v.supported_by("dustbin", "table") and v.tilt("dustbin") < 0.1,
+                ),
+                Check(
+                    "bin in its place",
+                    lambda v: np.linalg.norm(
+                        (v.position("dustbin") - v.start.position("dustbin"))[:2]
+                    ) < BIN_MOVED_M,
                 ),
                 Check(
                     "let go",

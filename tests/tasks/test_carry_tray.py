@@ -83,6 +83,14 @@ def test_lifted_for_show_and_then_slid(lifted):
     fails(stage, BY_AIR)
 
 
+def test_slid_on_by_both_hands_between_two_hops(lifted):
+    """Up where it was, on the table on the way: what comes later makes no carrying of it."""
+    stage = lifted().run(both("move_by", offset=[0.0, 0.0, -0.1005]))
+    slid = "invariant broken: tray not slid"
+    stage.run(both("move_by", offset=[*way(stage), 0.0]), until=lambda: stage.verdict.cause == slid)
+    fails_with(stage, slid)
+
+
 def test_still_held(over_mark):
     stage = over_mark().run(both("move_by", offset=DOWN)).hold(1.0)
     fails(stage, "let go")

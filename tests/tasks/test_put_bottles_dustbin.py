@@ -44,6 +44,13 @@ def test_one_stands_beside_the_bin(stage):
     fails(stage, f"{BOTTLES[0]} in the bin")
 
 
+@pytest.mark.parametrize(("moved_m", "good"), [(0.07, True), (0.13, False)])
+def test_the_bin_was_brought_nearer(stage, moved_m, good):
+    stage.put("dustbin", stage.view.position("dustbin") - [0.0, moved_m, 0.0]).hold(0.2)
+    fill(stage, *BOTTLES).hold(1.0)
+    succeeds(stage) if good else fails(stage, "bin in its place")
+
+
 def test_one_lies_across_the_rim(stage):
     rim = in_bin(stage, 0.062, 0.0)  # beside the two that stand there
     rim[2] = 2 * stage.scene.object("dustbin").half_size_m[2] + 0.031
