@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from functools import cache
+from functools import cached_property
 from pathlib import Path
 from reprlib import repr as short
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 from bench_tasks import tasks
 from bench_tasks.errors import UsageError, unknown
 from bench_tasks.manifest import FORMAT_VERSION
-from bench_tasks.object_sets import read_set
+from bench_tasks.object_sets import ObjectSet, read_set
 from bench_tasks.vocabulary import AXES
 from bench_tasks.yaml_file import read_yaml
 
@@ -22,12 +22,6 @@ MAX_EPISODES = 1_000_000
 MAX_JOBS = 256
 MAX_SEED = 2**63 - 1
 """Seeds travel as 64 bit integers."""
-
-
-@cache
-def _hash_of(objects: str) -> str:
-    """Read once: an episode must not depend on what becomes of the file during the run."""
-    return read_set(objects).hash
 
 
 @dataclass(frozen=True)
@@ -68,8 +62,7 @@ class RunConfig:
         for axis in self.vary:
             if axis not in AXES:
                 raise unknown("axis", axis, AXES)
-        if self.objects:
-            read_set(self.objects)
+        _ = self.evolved  # UsageError when it cannot be read
         if self.episodes < 1:
             raise UsageError(f"episodes must be at least 1, got {self.episodes}")
         if self.episodes > MAX_EPISODES:
@@ -91,10 +84,18 @@ class RunConfig:
                 )
         return self
 
+    @cached_property
+    def evolved(self) -> ObjectSet | None:
+        """The set of evolved objects, read once.
+
+        Pickled with the rest: what becomes of the file during a run changes no episode of it.
+        """
+        return read_set(self.objects) if self.objects else None
+
     @property
     def objects_hash(self) -> str:
-        """Hash of the set of evolved objects as it was first asked for; "" without one."""
-        return _hash_of(self.objects) if self.objects else ""
+        """Hash of the set of evolved objects; "" without one."""
+        return self.evolved.hash if self.evolved else ""
 
     @property
     def seeds(self) -> range:

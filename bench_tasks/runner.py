@@ -27,7 +27,6 @@ from bench_tasks.manifest import (
     read_json,
     write_json,
 )
-from bench_tasks.object_sets import read_set
 from bench_tasks.outcome import episode_line
 from bench_tasks.progress import Progress, duration
 from bench_tasks.protocols import Planner, Policy, World
@@ -64,11 +63,14 @@ def check(config: RunConfig) -> RunConfig:
     """Return the configuration, its `out` filled in; UsageError before anything is created."""
     from policies import check_planner, check_policy
 
+    if not config.out:
+        now = datetime.datetime.now(datetime.timezone.utc)
+        config = replace(config, out=f"results/{now:%Y%m%dT%H%M%SZ}")
     config.checked()
-    check_planner(config.planner)
-    check_policy(config.policy)
     if config.jobs > 1 and config.planner.partition(":")[0].strip() == "human":
         raise UsageError(f"planner human needs the terminal: jobs must be 1, got {config.jobs}")
+    check_planner(config.planner)
+    check_policy(config.policy)
     import sim.world  # noqa: F401 - chooses the renderer, before anything else brings in mujoco
     from sim.objects import check_set
     from sim.scene import CAMERAS
@@ -76,12 +78,9 @@ def check(config: RunConfig) -> RunConfig:
     for camera in config.cameras:
         if camera not in CAMERAS:
             raise unknown("camera", camera, CAMERAS)
-    if config.objects:
-        check_set(read_set(config.objects))
-    if config.out:
-        return config
-    now = datetime.datetime.now(datetime.timezone.utc)
-    return replace(config, out=f"results/{now:%Y%m%dT%H%M%SZ}")
+    if config.evolved:
+        check_set(config.evolved)
+    return config
 
 
 def policy_server(spec: str, host: str, port: int) -> Any:
@@ -107,7 +106,7 @@ def _seat(config: RunConfig, world: World | None = None) -> Work:
     if world is None:
         from sim.world import SimWorld
 
-        world = SimWorld(objects=read_set(config.objects) if config.objects else None)
+        world = SimWorld(objects=config.evolved)
     cell = _Cell(world, make_planner(config.planner), make_policy(config.policy))
     return partial(_episode, cell, config)
 

@@ -335,12 +335,8 @@ def score_folder(
         if run is None:
             key += (score.planner, score.policy, score.state_hash)
         if score.scored and run is not None:
-            asked = runs[run].get("configuration")
-            for role in ("planner", "policy"):
-                one = asked.get(role) if isinstance(asked, dict) else None
-                other = recording.manifest.get(role)
-                if None not in (one, other) and one != other:
-                    score = _unscored(score, f"the {role} was {other}, the run's is {one}")
+            said = _stranger(runs[run], recording.manifest)
+            score = _unscored(score, said) if said else score
         if score.scored:
             if key in first:
                 score = _unscored(score, f"{score.task} seed {score.seed} is in {first[key]} too")
@@ -355,6 +351,17 @@ def score_folder(
             for k, score in zip(members, named, strict=True):
                 scores[k] = score
     return scores
+
+
+def _stranger(run: dict[str, Any], manifest: dict[str, Any]) -> str:
+    """What shows that an episode is not of this run; "" when nothing does."""
+    asked = run.get("configuration")
+    for key, name in (("planner", ""), ("policy", ""), ("objects", "object set")):
+        one = asked.get("objects_hash" if name else key) if isinstance(asked, dict) else None
+        other = manifest.get(key)
+        if None not in (one, other) and one != other:
+            return f"the {name or key} was {other or 'none'}, the run's is {one or 'none'}"
+    return ""
 
 
 def one_name(run: dict[str, Any], scores: Iterable[EpisodeScore]) -> list[EpisodeScore]:

@@ -10,6 +10,7 @@ from bench_tasks import runner
 from bench_tasks.bag import frames, read_bag
 from bench_tasks.config import RunConfig
 from bench_tasks.errors import BenchError, UsageError
+from bench_tasks.object_sets import ObjectSet, read_set
 from bench_tasks.recording import RecordingError
 from bench_tasks.scoring import load_scores, score_folder
 
@@ -80,6 +81,29 @@ def test_several_processes_give_the_same_recordings_to_the_byte(finished, shared
         assert bag.read_bytes() == (same / bag.name).read_bytes(), "pictures included"
     run = json.loads((shared.out / "run.json").read_text())
     assert (run["configuration"]["jobs"], run["evaluated"], run["agreeing"]) == (2, 4, 4)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_set_that_changes_during_the_run_changes_no_episode(tmp_path, monkeypatch, jobs):
+    first, other = (ObjectSet((item,)) for item in read_set("heldout_v1").of_kind("block")[:2])
+    file = tmp_path / "set.yaml"
+    file.write_text(first.to_yaml())
+
+    class Claimed(runner.RunManifest):
+        def __init__(self, *args):
+            super().__init__(*args)
+            file.write_text(other.to_yaml())
+
+    monkeypatch.setattr(runner, "RunManifest", Claimed)
+    config = RunConfig(("stack_blocks_two",), cameras=(), jobs=jobs, objects=str(file))
+    result = runner.run(replace(config, out=str(tmp_path / "out")))
+    (episode,) = score_folder(result.out)
+    asked = json.loads((result.out / "run.json").read_text())["configuration"]
+    assert episode.evaluated and asked["objects_hash"] == first.hash
+    recording = read_bag(Path(episode.bag))
+    assert recording.manifest["objects"] == first.hash
+    assert recording.scene.evolved == {"block": first.objects[0].name}
+    assert config.evolved == other, "the next run reads it anew"
 
 
 def test_floors_fail_and_that_is_a_result(world, tmp_path):
@@ -160,6 +184,12 @@ def test_what_was_finished_is_kept_when_the_run_is_stopped(world, tmp_path, stop
         ({"tasks": ()}, "no task given: choose from"),
         ({"tasks": ("lift_pot", "lift_pot")}, "named twice"),
         ({"planner": "oracle"}, "unknown planner 'oracle': choose from"),
+        ({"planner": "openai"}, "^planner openai needs a model: openai:model=NAME$"),
+        ({"planner": "transformers:model="}, "^planner transformers needs a model"),
+        ({"planner": "blind"}, "^planner openai needs a model"),
+        ({"planner": "replay"}, "^planner replay needs a recording: replay:bag=FOLDER$"),
+        ({"planner": "replay:bag=nowhere"}, "^nowhere is not a folder$"),
+        ({"planner": "human"}, "^planner human needs a terminal"),
         ({"policy": "oracle"}, "unknown policy 'oracle': choose from"),
         ({"cameras": ("rear",)}, "unknown camera 'rear': choose from head"),
         ({"episodes": 0}, "at least 1"),
@@ -173,7 +203,8 @@ def test_what_was_finished_is_kept_when_the_run_is_stopped(world, tmp_path, stop
         ({"latency": "slow"}, "free, measured or a number"),
     ],
 )
-def test_a_wrong_configuration_creates_nothing(tmp_path, change, message):
+def test_a_wrong_configuration_creates_nothing(tmp_path, monkeypatch, change, message):
+    monkeypatch.setattr("sys.stdin", None)
     with pytest.raises(UsageError, match=message):
         runner.run(replace(QUICK, **{"out": str(tmp_path / "out"), **change}))
     assert not (tmp_path / "out").exists()

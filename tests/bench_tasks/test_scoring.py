@@ -277,6 +277,18 @@ def test_a_recording_of_another_run_is_unscored(tmp_path):
         assert score.cause == "unscored: the planner was expert, the run's is random"
 
 
+@pytest.mark.parametrize(
+    ("objects", "cause"),
+    [("abc", ""), ("def", "unscored: the object set was def, the run's is abc"),
+     ("", "unscored: the object set was none, the run's is abc")],
+)  # fmt: skip
+def test_an_episode_with_other_objects_than_its_run_is_unscored(tmp_path, objects, cause):
+    recorded(tmp_path / "blocks_ranking_rgb" / "000003", {"objects": objects})
+    run = {"tasks": ["blocks_ranking_rgb"], "seed": 3, "episodes": 1, "objects_hash": "abc"}
+    (tmp_path / "run.json").write_text(json.dumps({"configuration": run}))
+    assert [score.cause for score in score_folder(tmp_path)] == [cause]
+
+
 def test_an_episode_that_never_began_counts_against_the_agents_of_its_run(tmp_path):
     agents = {"planner": "model:key=value", "policy": "skills"}
     recorded(tmp_path / "blocks_ranking_rgb" / "000003", agents)
