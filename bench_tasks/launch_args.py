@@ -103,6 +103,9 @@ def read(given: Mapping[str, str]) -> Settings:
         objects=given["objects"] if given["objects"] in ("", *shipped())
         else str(Path(given["objects"]).absolute()),
     )  # fmt: skip
+    if config.planner.partition(":")[0].strip() == "human":
+        raise UsageError("planner human needs a terminal, and launched nodes have none: "
+                         "use bench_tasks run")  # fmt: skip
     streams = "" if given["cameras"] == "none" else given["cameras"]
     check(replace(config, cameras=tuple(parse_streams(streams))))
     settings = Settings(

@@ -26,12 +26,8 @@ INNER = ("openai", "transformers", "smollm2")
 class BlindPlanner:
     """`blind:inner=openai,...`: the other options are those of the planner inside."""
 
-    def __init__(self, inner: Planner | None = None) -> None:
-        """Blindfold a planner (by default `openai`)."""
-        if inner is None:
-            from policies.planners.openai_server import OpenAIPlanner
-
-            inner = OpenAIPlanner()
+    def __init__(self, inner: Planner) -> None:
+        """Blindfold a planner."""
         self._inner = inner
         seen = inner.metadata
         if seen.depth:
@@ -40,7 +36,7 @@ class BlindPlanner:
 
     @classmethod
     def from_options(cls, options: dict[str, Any]) -> BlindPlanner:
-        """Build the planner inside; UsageError on a wrong option."""
+        """Build the planner inside (by default `openai`); UsageError on a wrong option."""
         options = dict(options)
         name = str(options.pop("inner", "openai"))
         if name not in INNER:

@@ -119,6 +119,8 @@ class ChatPlanner(ABC):
         self._prompts = Prompts(self.options.prompt, self.options.help, self._dialect)
         if self.options.history not in HISTORIES:
             raise unknown("history", self.options.history, HISTORIES)
+        if not self.options.model:
+            raise UsageError(f"planner {self.name} needs a model: {self.name}:model=NAME")
         parts = [self.name, self.options.model, self.options.help, self._dialect]
         label = ":".join(filter(None, parts))
         self.metadata = Metadata(

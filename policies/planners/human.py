@@ -54,7 +54,10 @@ class HumanPlanner:
         self, options: HumanOptions | None = None, source: TextIO | None = None,
         sink: TextIO | None = None,
     ) -> None:
-        """Read from and write to a terminal, by default this process's own."""
+        """Read from and write to a terminal, by default this process's own; UsageError without."""
+        terminal = source or sys.stdin
+        if terminal is None or terminal.closed or not terminal.isatty():
+            raise UsageError("planner human needs a terminal: run bench_tasks run in one")
         self.options = options or HumanOptions()
         self._source, self._sink = source, sink
         self._prompts = Prompts(self.options.prompt, self.options.help)
@@ -65,10 +68,7 @@ class HumanPlanner:
         self._scene: Scene | None = None
 
     def reset(self, scene: Scene, seed: int) -> None:
-        """Begin an episode. BenchError when nobody is at a terminal."""
-        source = self._source or sys.stdin
-        if source is None or source.closed or not source.isatty():
-            raise BenchError("planner human needs a terminal: run bench_tasks run in one")
+        """Begin an episode."""
         self._scene, self._start = scene, None
         self._actions = tasks.get(scene.task).skills == ("move_to",)
         self._find_name = name_finder(scene, self._prompts.tells_names)

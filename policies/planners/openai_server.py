@@ -65,8 +65,6 @@ class OpenAIPlanner(ChatPlanner):
 
     def _complete(self, messages: list[Message], schema: dict[str, Any]) -> Completion:
         """The server's answer; PlannerError with the attempts made when there is none."""
-        if not self.options.model:
-            raise PlannerError("planner openai needs a model: openai:model=NAME,base_url=URL")
         key = self._key()
         tries: list[dict[str, Any]] = []
         deadline = time.monotonic() + self.options.deadline_s

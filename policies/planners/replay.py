@@ -37,16 +37,17 @@ class ReplayPlanner:
     metadata = Metadata("replay", "1")
 
     def __init__(self, options: ReplayOptions | None = None) -> None:
-        """Nothing is read before the first episode."""
+        """Look for recordings, read none; UsageError when there are none."""
         self.options = options or ReplayOptions()
+        if not self.options.bag:
+            raise UsageError("planner replay needs a recording: replay:bag=FOLDER")
+        self._bags = find_bags(Path(self.options.bag))
         self._events: list[Event] | None = None
 
     def reset(self, scene: Scene, seed: int) -> None:
         """Find the recording of this task and seed; UsageError when there is none."""
-        if not self.options.bag:
-            raise UsageError("planner replay needs a recording: replay:bag=FOLDER")
         self._events, self._plans = None, 0
-        for path in find_bags(Path(self.options.bag)):
+        for path in self._bags:
             recording = read_bag(path)
             found = recording.scene
             if found and (found.task, found.seed) == (scene.task, scene.seed):

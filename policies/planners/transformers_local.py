@@ -69,8 +69,6 @@ class TransformersPlanner(ChatPlanner):
 
     def _load(self) -> None:
         name = self.options.model
-        if not name:
-            raise PlannerError("planner transformers needs a model: transformers:model=FOLDER")
         try:
             from transformers import (
                 AutoImageProcessor,

@@ -32,6 +32,8 @@ def test_a_missing_node_is_named(nodes, tmp_path):
     ("node", "parameters", "message"),
     [
         ("planner", {"planner": "nonesuch"}, "unknown planner 'nonesuch': choose from"),
+        ("planner", {"planner": "openai"}, "planner openai needs a model"),
+        ("planner", {"planner": "human"}, "planner human needs a terminal"),
         ("policy", {"policy": "nonesuch"}, "unknown policy 'nonesuch': choose from"),
         ("task", {"tasks": "nonesuch"}, "unknown task 'nonesuch': choose from"),
         ("task", {"tasks": "lift_pot", "episodes": 0}, "episodes must be at least 1"),

@@ -89,6 +89,8 @@ def wait_for(tmp_path, nodes, path: Path, process) -> None:
     [
         ("tasks:=juggle", "unknown task 'juggle': choose from"),
         ("planner:=oracle", "unknown planner 'oracle': choose from"),
+        ("planner:=openai", "planner openai needs a model"),
+        ("planner:=human", "launched nodes have none"),
         ("policy:=magic", "unknown policy 'magic': choose from"),
         ("episodes:=many", "episodes must be a whole number, got 'many'"),
         ("objects:=nowhere.yaml", "cannot read the object set"),

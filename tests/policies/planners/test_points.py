@@ -273,7 +273,7 @@ def test_options_that_cannot_be_together():
         ("openai:dialect=latin", "unknown dialect 'latin': choose from gemini-er,"),
         ("openai:dialect=molmo2,cameras=none", "dialect molmo2 needs cameras"),
         ("smollm2:dialect=molmo2", "dialect molmo2 needs cameras"),
-        ("blind:inner=openai,dialect=molmo2", "blind has no pictures to point in"),
+        ("blind:model=m,dialect=molmo2", "blind has no pictures to point in"),
     ):
         with pytest.raises(UsageError, match=message):
             make_planner(spec)
