@@ -30,6 +30,9 @@ LENGTH_WEIGHT = 2
 """How much likelier than any other edit one of a length is: it fits every kind."""
 NOVELTY = 0.15
 """Least distance of shape descriptors from the bare kind and from all of it that are kept."""
+UNFIT, NOT_NEW = "edit does not fit", "not new"
+COMMON = (UNFIT, NOT_NEW)
+"""Reasons that most proposals fail for: counted at the end, not told one by one."""
 LONGEST_M, MASS_KG = 0.45, (0.015, 0.6)
 THINNEST_GRASP_M = 0.004
 
@@ -117,7 +120,7 @@ def find_faults(item: Evolved) -> tuple[str, Any]:
     try:
         solid = solid_of(ObjectSpec(THING, item.kind, evolved=item))
     except Unfit as error:
-        return f"edit does not fit: {error}", None
+        return f"{UNFIT}: {error}", None
     if not solid.watertight:
         return "not watertight", solid
     if solid.pieces != 1:
@@ -162,13 +165,13 @@ class _Line:
     def judge(self, item: Evolved) -> str:
         """Why it is not kept (category: particulars); "" when it is kept."""
         if item.name in [other.name for other in self.kept]:
-            return "not new: the same program"
+            return f"{NOT_NEW}: the same program"
         fault, solid = find_faults(item)
         if fault:
             return fault
         shape = solid.descriptor()
         if min(np.linalg.norm(shape - other) for other in self._seen) < NOVELTY:
-            return "not new: much like another"
+            return f"{NOT_NEW}: much like another"
         fault = self._examiner.stands(self.kind, item)
         if fault:
             return f"not stable: {fault}"
@@ -219,8 +222,10 @@ def evolve(
                     kept.append(item)
                     note(f"{len(kept)} of {count}: {item.name}")
                     break
-                result.rejected[kind][fault.split(":")[0]] += 1
-                note(f"{item.name} rejected: {fault}")
+                reason = fault.split(":")[0]
+                result.rejected[kind][reason] += 1
+                if reason not in COMMON:
+                    note(f"{item.name} rejected: {fault}")
             else:
                 alive.remove(kind)
     result.objects = ObjectSet(tuple(kept), seed, command)
