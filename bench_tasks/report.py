@@ -336,12 +336,17 @@ def _all(groups: Sequence[Group]) -> str:
             f"<td class=wide>{agrees}</td>"
             f"<td class=wide><code>{escape(episode.state_hash[:12]) or '-'}</code></td></tr>"
         )
-    return f"<h2>All episodes</h2><div class=card><table>{head}{''.join(rows)}</table></div>"
+    note = (
+        "<p class='soft wide'>Confirmed: the verdict given during the run is the one that the "
+        "recording gives. Episodes with the same hash went through the same states.</p>"
+    )
+    table = f"<table>{head}{''.join(rows)}</table>"
+    return f"<h2>All episodes</h2><div class=card>{table}{note}</div>"
 
 
 def _timings(groups: Sequence[Group]) -> str:
     head = ("<tr><th>task</th><th class=r>simulated</th><th class=r>wall</th>"
-            "<th class=r>per wall s</th></tr>")  # fmt: skip
+            "<th class=r>simulated per wall second</th></tr>")  # fmt: skip
     rows = "".join(
         f"<tr><td class=long>{escape(g.name)}</td><td class=r>{duration(g.sim_s)}</td>"
         f"<td class=r>{duration(g.wall_s) if g.wall_s else '-'}</td>"
