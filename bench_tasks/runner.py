@@ -123,15 +123,6 @@ def _begun(config: RunConfig, task: Task, seed: int) -> dict[str, Any]:
     )  # fmt: skip
 
 
-def _from_live(task: Task, seed: int, verdict: Verdict, known: dict[str, Any]) -> EpisodeScore:
-    """The result of an episode that was not recorded."""
-    return EpisodeScore(
-        task.name, seed, verdict.success, verdict.progress, verdict.cause, sim_s=verdict.sim_s,
-        stages=verdict.stages, tier=task.tier, mode=task.mode, kind=task.kind, bag="",
-        details=verdict.details, end_seq=verdict.end_seq, task_version=task.version, **known,
-    )  # fmt: skip
-
-
 def _episode(cell: _Cell, config: RunConfig, which: tuple[str, int], note: Note) -> EpisodeScore:
     """Run one episode. What prevents its evaluation becomes its cause; a full disk is raised."""
     task, seed = tasks.get(which[0]), which[1]
@@ -174,7 +165,7 @@ def _episode(cell: _Cell, config: RunConfig, which: tuple[str, int], note: Note)
             "state_hash": sink.state_hash, "diagnosis": found.to_dict() if found else {},
             "help": scoring.help_of(sink.events),
         }  # fmt: skip
-        return _from_live(task, seed, verdict, known)
+        return scoring.live_score(task, seed, verdict, **known)
     return _without(task, seed, more["cause"], known)
 
 
@@ -182,7 +173,7 @@ def _without(task: Task, seed: int, cause: str, known: dict[str, Any]) -> Episod
     """The result of an episode that was not recorded and has no verdict."""
     failed = Verdict(task.name, seed, False, 0.0, cause, {}, 0, 0.0)
     known = {**known, "state_hash": "", "diagnosis": Diagnosis("unscored", cause).to_dict()}
-    return replace(_from_live(task, seed, failed, known), scored=False)
+    return scoring.live_score(task, seed, failed, scored=False, **known)
 
 
 def _lost(config: RunConfig, which: tuple[str, int], why: str) -> EpisodeScore:

@@ -30,8 +30,8 @@ from bench_tasks.usage import check_usage, usage_of
 from bench_tasks.vocabulary import Event, Verdict
 
 __all__ = [
-    "EpisodeScore", "load_scores", "newest_scores", "one_name", "replay", "save_scores",
-    "score_bag", "score_folder", "score_recording", "wrong_runs",
+    "EpisodeScore", "live_score", "load_scores", "newest_scores", "one_name", "replay",
+    "save_scores", "score_bag", "score_folder", "score_recording", "wrong_runs",
 ]  # fmt: skip
 
 
@@ -254,6 +254,15 @@ def score_recording(recording: Recording) -> EpisodeScore:
         **known, success=False, progress=0.0, scored=False, cause=cause,
         diagnosis=Diagnosis("unscored", cause).to_dict(),
     )
+
+
+def live_score(task: Task, seed: int, verdict: Verdict, **known: Any) -> EpisodeScore:
+    """The result of an episode that was not recorded; `known` gives the other fields."""
+    return EpisodeScore(
+        task.name, seed, verdict.success, verdict.progress, verdict.cause, sim_s=verdict.sim_s,
+        stages=verdict.stages, tier=task.tier, mode=task.mode, kind=task.kind, bag="",
+        details=verdict.details, end_seq=verdict.end_seq, task_version=task.version, **known,
+    )  # fmt: skip
 
 
 def _seconds(value: Any) -> float | None:

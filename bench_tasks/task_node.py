@@ -29,7 +29,7 @@ from bench_tasks.recording import RecordingError
 from bench_tasks.remote_node import RemotePlanner, RemotePolicy, RemoteWorld, TopicSink
 from bench_tasks.ros_node import BenchNode, Caller, LostNode, Stopped, parameter
 from bench_tasks.ros_node import main as run_node
-from bench_tasks.scoring import EpisodeScore
+from bench_tasks.scoring import EpisodeScore, live_score
 from bench_tasks.streams import parse_streams
 from bench_tasks.tasks.base import Task
 from bench_tasks.vocabulary import Verdict
@@ -331,14 +331,10 @@ class _Run:
         """The result of an episode that is not recorded: the live verdict."""
         scored = verdict is not None
         verdict = verdict or Verdict(task.name, seed, False, 0.0, more["cause"], {}, 0, 0.0)
-        score = EpisodeScore(
-            task.name, seed, verdict.success, verdict.progress, verdict.cause,
-            sink.state_hash if scored else "", "", more["wall_s"], verdict.sim_s,
-        )  # fmt: skip
-        return replace(
-            score, stages=verdict.stages, tier=task.tier, mode=task.mode, kind=task.kind,
-            planner=self.config.planner, policy=self.config.policy, details=verdict.details,
-            end_seq=verdict.end_seq, task_version=task.version, scored=scored,
+        return live_score(
+            task, seed, verdict, state_hash=sink.state_hash if scored else "",
+            wall_s=more["wall_s"], planner=self.config.planner, policy=self.config.policy,
+            scored=scored,
         )  # fmt: skip
 
 

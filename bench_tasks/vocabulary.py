@@ -54,6 +54,11 @@ AXES = (
 """Axes of scene randomisation."""
 
 
+def other_arm(arm: str) -> str:
+    """The arm that is not this one."""
+    return ARMS[1 - ARMS.index(arm)]
+
+
 @dataclass(frozen=True)
 class Grasp:
     """A way to hold an object: TCP pose (7,) in the object's frame and the width held (m)."""

@@ -21,7 +21,7 @@ from bench_tasks.diagnosis.compare import (
 from bench_tasks.diagnosis.grips import of_closing, of_hold
 from bench_tasks.diagnosis.reference import Move
 from bench_tasks.diagnosis.trace import Trace, Turn
-from bench_tasks.vocabulary import ARMS, SkillCall
+from bench_tasks.vocabulary import ARMS, SkillCall, other_arm
 
 __all__ = ["Fault", "faults"]
 
@@ -32,11 +32,6 @@ NOTHING_SUCH = (
     "no object that can be grasped is within", "is as near to one object as",
 )  # fmt: skip
 """What refusals say of things named or pointed at that are not there."""
-
-
-def other(arm: str) -> str:
-    """The arm that is not this one."""
-    return ARMS[1 - ARMS.index(arm)]
 
 
 def faults(trace: Trace) -> list[Fault]:
@@ -252,8 +247,8 @@ class _Judge:
             )
             for arm in ARMS
         }  # fmt: skip
-        if near[other(call.arm)] < SAME_M * 2 < near[call.arm]:
-            return f"that place is the {other(call.arm)} arm's"
+        if near[other_arm(call.arm)] < SAME_M * 2 < near[call.arm]:
+            return f"that place is the {other_arm(call.arm)} arm's"
         return ""
 
     def _unreachable(self, call: SkillCall, reason: str, allotted: str) -> tuple[str, str]:
@@ -267,8 +262,8 @@ class _Judge:
             return "unreachable goal", f"{reason}, and neither can the other"
         if why is not None:
             return why
-        if can == [other(call.arm)]:
-            return "arm allocation", f"{reason}, but the {other(call.arm)} arm can"
+        if can == [other_arm(call.arm)]:
+            return "arm allocation", f"{reason}, but the {other_arm(call.arm)} arm can"
         return "action parameter", reason
 
     def _misplaced(self, call: SkillCall) -> tuple[str, str] | None:

@@ -10,7 +10,7 @@ from bench_tasks.tasks.base import Check, Goal, Layout, ObjectSpec
 from bench_tasks.tasks.families.handover import HandoverTask
 from bench_tasks.tasks.families.layouts import upright
 from bench_tasks.view import View
-from bench_tasks.vocabulary import ARMS, ObjectInfo, Scene, SkillCall
+from bench_tasks.vocabulary import ARMS, ObjectInfo, Scene, SkillCall, other_arm
 
 ON_PAD_M = 0.05
 BROUGHT = "brought to the pad by the receiver"
@@ -47,7 +47,7 @@ class HandoverBlock(HandoverTask):
         pad = upright(
             rng.uniform(0.40, 0.52), -side * rng.uniform(0.34, 0.42), objects["pad"].half_size_m[2]
         )
-        receiver = ARMS[1 - ARMS.index(giver)]
+        receiver = other_arm(giver)
         return Layout(
             {"bar": bar, "pad": pad},
             f"The orange bar lies on the {giver} side, the blue pad on the {receiver} side. "

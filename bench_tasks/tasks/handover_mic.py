@@ -10,7 +10,7 @@ from bench_tasks.tasks.base import Check, Goal, Layout, ObjectSpec
 from bench_tasks.tasks.families.handover import HandoverTask
 from bench_tasks.tasks.families.layouts import upright
 from bench_tasks.view import View, compose, invert, quat_from_yaw
-from bench_tasks.vocabulary import ARMS, ObjectInfo, Scene
+from bench_tasks.vocabulary import ARMS, ObjectInfo, Scene, other_arm
 
 HELD_UP_M = 0.10
 
@@ -37,7 +37,7 @@ class HandoverMic(HandoverTask):
     def layout(self, rng: np.random.Generator, objects: Mapping[str, ObjectInfo]) -> Layout:
         """The giver is drawn; the microphone lies on its side, the handle towards the other arm."""
         giver = ARMS[int(rng.integers(2))]
-        receiver = ARMS[1 - ARMS.index(giver)]
+        receiver = other_arm(giver)
         side = 1.0 if giver == "left" else -1.0
         turn = 0.0 if giver == "left" else np.pi
         mic = upright(

@@ -8,10 +8,10 @@ import numpy as np
 
 from bench_tasks.tasks.base import Check, Goal, Layout, ObjectSpec, Task
 from bench_tasks.tasks.families.carry import Carry, Step, next_steps
-from bench_tasks.tasks.families.kitchen import carried_stage, let_go, local, other_arm, side
+from bench_tasks.tasks.families.kitchen import carried_stage, let_go, local, side
 from bench_tasks.tasks.families.layouts import upright
 from bench_tasks.view import View, compose, invert
-from bench_tasks.vocabulary import ARMS, ObjectInfo, Scene, SkillCall
+from bench_tasks.vocabulary import ARMS, ObjectInfo, Scene, SkillCall, other_arm
 
 MIDDLE_M = (0.46, 0.0)
 WITHIN_M = 0.08

@@ -15,12 +15,11 @@ from bench_tasks.tasks.families.kitchen import (
     let_go,
     local,
     only_by,
-    other_arm,
     side,
 )
 from bench_tasks.tasks.families.layouts import upright
 from bench_tasks.view import View, compose, quat_from_yaw, yaw_of
-from bench_tasks.vocabulary import ARMS, ObjectInfo, Scene, SkillCall
+from bench_tasks.vocabulary import ARMS, ObjectInfo, Scene, SkillCall, other_arm
 
 REQUIRED_M, LIFT_M = 0.05, 0.09
 LEVEL_RAD = 0.3

@@ -11,7 +11,7 @@ from bench_tasks.tasks.base import Check, Goal, Layout, ObjectSpec, Task
 from bench_tasks.tasks.families.layouts import upright
 from bench_tasks.tasks.families.lifting import on_fingers_alone, rise
 from bench_tasks.view import View, compose, invert, quat_from_yaw, rotation_matrix
-from bench_tasks.vocabulary import ARMS, ObjectInfo, Scene, SkillCall
+from bench_tasks.vocabulary import ARMS, ObjectInfo, Scene, SkillCall, other_arm
 
 HOLDER, POURER = ARMS
 BEADS = tuple(f"bead_{k}" for k in range(1, 7))
@@ -67,7 +67,7 @@ def _pouring(view: View) -> bool:
     offset = view.position("cup") - middle[:3]
     near = np.linalg.norm(offset[:2]) < 0.15 and offset[2] > 0.0
     return bool(near) and any(
-        _held_up(view, arm) and view.grasped("cup", ARMS[1 - ARMS.index(arm)]) for arm in ARMS
+        _held_up(view, arm) and view.grasped("cup", other_arm(arm)) for arm in ARMS
     )
 
 

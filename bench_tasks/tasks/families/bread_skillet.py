@@ -15,12 +15,11 @@ from bench_tasks.tasks.families.kitchen import (
     let_go,
     local,
     only_by,
-    other_arm,
     side,
 )
 from bench_tasks.tasks.families.layouts import upright
 from bench_tasks.view import View, compose, rotate
-from bench_tasks.vocabulary import ARMS, ObjectInfo, Scene
+from bench_tasks.vocabulary import ARMS, ObjectInfo, Scene, other_arm
 
 __all__ = ["BreadSkillet"]
 

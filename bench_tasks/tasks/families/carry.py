@@ -9,7 +9,7 @@ import numpy as np
 from bench_tasks.actions import action_from_state, step_from_action
 from bench_tasks.tasks.families.layouts import arm_for
 from bench_tasks.view import View, compose, rotation_matrix
-from bench_tasks.vocabulary import ARMS, Grasp, SkillCall
+from bench_tasks.vocabulary import ARMS, Grasp, SkillCall, other_arm
 
 __all__ = [
     "RAW_ACTION_NOTE", "Carry", "Step", "action_steps", "both_action_steps", "done",
@@ -76,7 +76,7 @@ def next_steps(view: View, carries: list[Carry], turn: int) -> list[Step]:
     for carry in carries:
         arm = view.holder(carry.name)
         if arm is not None:
-            other = ARMS[1 - ARMS.index(arm)]
+            other = other_arm(arm)
             return [(SkillCall("home", other),), (_place(arm, carry),), (SkillCall("home", arm),)]
     if turn == 0 and len(carries) > 1:
         by_arm = {carry.arm or arm_for(view, carry.name): carry for carry in reversed(carries[:2])}
@@ -94,7 +94,7 @@ def next_steps(view: View, carries: list[Carry], turn: int) -> list[Step]:
     carry = carries[0]
     arm = arm_for(view, carry.name)
     if turn >= SECOND_TRIES and turn % 2 == 0:
-        arm = ARMS[1 - ARMS.index(arm)]
+        arm = other_arm(arm)
     arm = carry.arm or arm
     return [(_grasp(arm, carry),), (_place(arm, carry),), (SkillCall("home", arm),)]
 

@@ -6,17 +6,12 @@ import numpy as np
 
 from bench_tasks.tasks.base import Check
 from bench_tasks.view import View, compose, invert
-from bench_tasks.vocabulary import ARMS
+from bench_tasks.vocabulary import ARMS, other_arm
 
 __all__ = [
     "carried", "carried_stage", "hand_in", "inside", "let_go", "local", "only_by",
-    "other_arm", "side",
+    "side",
 ]
-
-
-def other_arm(arm: str) -> str:
-    """The arm that is not this one."""
-    return ARMS[1 - ARMS.index(arm)]
 
 
 def side(arm: str) -> float:
