@@ -18,7 +18,7 @@ from bench_tasks.runner import check
 from bench_tasks.streams import parse_streams
 from bench_tasks.vocabulary import AXES
 
-__all__ = ["ARGUMENTS", "Settings", "read", "summary"]
+__all__ = ["ARGUMENTS", "RENAMED", "Settings", "read", "summary"]
 
 ROBOTS = ("sim",)
 CLOCKS = ("lockstep", "realtime")
@@ -45,10 +45,13 @@ ARGUMENTS: dict[str, tuple[str, str]] = {
     "record": ("true", "one bag per episode, scored offline; false: the live verdict only"),
     "out": ("", "folder for recordings, results and report; default results/<UTC time>"),
     "clock": ("lockstep", "lockstep: repeatable to the bit; realtime: 50 Hz of wall time"),
-    "cameras": ("none", "cameras that stream while the arms move: name[@hz],..."),
+    "streams": ("none", "cameras that stream while the arms move: name[@hz],..."),
     "viewer": ("none", "none, foxglove (needs foxglove_bridge) or mujoco (needs a display)"),
 }
 """Launch argument -> (default, description)."""
+
+RENAMED = {"cameras": "streams"}
+"""Old name -> new name; ROS would pass over an argument that nobody declares."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,7 @@ class Settings:
 
     config: RunConfig
     clock: str
-    cameras: str
+    streams: str
     viewer: str
     robot: str
 
@@ -83,12 +86,16 @@ def _one_of(kind: str, value: str, valid: tuple[str, ...]) -> str:
 
 
 def read(given: Mapping[str, str]) -> Settings:
-    """Settings from the texts of all `ARGUMENTS`.
+    """Settings from the texts of all `ARGUMENTS`, and of `RENAMED` ones that were given.
 
     UsageError in one line names the first wrong one, or the ROS domain if another run uses it:
     the domain is claimed. The output folder is made, last of all, since only writing to it proves
     that it can be written.
     """
+    for old, new in RENAMED.items():
+        if given.get(old):
+            raise UsageError(f"{old}:={given[old]}: the argument is called {new} now; "
+                             f"write {new}:={given[old]}")  # fmt: skip
     chosen, vary = (
         tuple(word.strip() for word in given[name].split(",") if word.strip())
         for name in ("tasks", "vary")
@@ -106,7 +113,7 @@ def read(given: Mapping[str, str]) -> Settings:
     if config.planner.partition(":")[0].strip() == "human":
         raise UsageError("planner human needs a terminal, and launched nodes have none: "
                          "use bench_tasks run")  # fmt: skip
-    streams = "" if given["cameras"] == "none" else given["cameras"]
+    streams = "" if given["streams"] == "none" else given["streams"]
     check(replace(config, cameras=tuple(parse_streams(streams))))
     settings = Settings(
         check(config),

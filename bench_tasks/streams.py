@@ -1,4 +1,4 @@
-"""Which cameras stream, and how often: the launch argument `cameras:=head,left_wrist@10`."""
+"""Which cameras stream, and how often: the launch argument `streams:=head,left_wrist@10`."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def main() -> None:
             )  # fmt: skip
             here |= _scores(out / f"{task}_here")
             over |= _launch(out / f"{task}_over", task, episodes)
-            seen |= _launch(out / f"{task}_seen", task, episodes, f"cameras:={CAMERAS}")
+            seen |= _launch(out / f"{task}_seen", task, episodes, f"streams:={CAMERAS}")
     print(f"{'task':20} {'seed':>4} {'sim s':>6} {'here s':>7} {'ROS s':>7} {'ratio':>6} "
           f"{'3 cameras x real time':>22}  equal")
     for key, one in here.items():

@@ -26,7 +26,8 @@ ENVIRONMENT = {
 
 def nodes(context):
     """Check the arguments, then start the nodes; a mistake ends the launch with status 2."""
-    given = {name: LaunchConfiguration(name).perform(context) for name in launch_args.ARGUMENTS}
+    names = (*launch_args.ARGUMENTS, *launch_args.RENAMED)
+    given = {name: LaunchConfiguration(name).perform(context) for name in names}
     try:
         settings = launch_args.read(given)
     except BenchError as error:
@@ -34,7 +35,7 @@ def nodes(context):
         raise SystemExit(2) from None
     config = settings.config
     clock = {"clock": settings.clock}
-    streams = {"cameras": settings.cameras} if settings.cameras else {}
+    streams = {"streams": settings.streams} if settings.streams else {}
     recorded = 1 if config.record else 0
 
     def node(name, parameters):
@@ -79,5 +80,9 @@ def generate_launch_description():
     arguments = [
         DeclareLaunchArgument(name, default_value=default, description=text)
         for name, (default, text) in launch_args.ARGUMENTS.items()
+    ]
+    arguments += [
+        DeclareLaunchArgument(old, default_value="", description=f"is called {new} now")
+        for old, new in launch_args.RENAMED.items()
     ]
     return LaunchDescription([*arguments, OpaqueFunction(function=nodes)])

@@ -58,7 +58,7 @@ class WorldNode(BenchNode):
         if clock not in ("lockstep", "realtime"):
             raise UsageError(f"clock must be lockstep or realtime, got {clock!r}")
         self.realtime = clock == "realtime"
-        streams = parse_streams(parameter(self, "cameras", ""))
+        streams = parse_streams(parameter(self, "streams", ""))
         for camera in streams:
             if camera not in CAMERAS:
                 raise unknown("camera", camera, CAMERAS)

@@ -39,7 +39,7 @@ def test_a_missing_node_is_named(nodes, tmp_path):
         ("task", {"tasks": "lift_pot", "episodes": 0}, "episodes must be at least 1"),
         ("task", {"tasks": "lift_pot", "episodes": "many"}, "episodes"),
         ("world", {"clock": "sundial"}, "clock must be lockstep or realtime, got 'sundial'"),
-        ("world", {"cameras": "nose"}, "unknown camera 'nose': choose from"),
+        ("world", {"streams": "nose"}, "unknown camera 'nose': choose from"),
     ],
 )
 def test_a_wrong_parameter_is_one_line_and_status_2(nodes, node, parameters, message):

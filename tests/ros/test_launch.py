@@ -95,7 +95,8 @@ def wait_for(tmp_path, nodes, path: Path, process) -> None:
         ("episodes:=many", "episodes must be a whole number, got 'many'"),
         ("objects:=nowhere.yaml", "cannot read the object set"),
         ("robot:=franka", "unknown robot 'franka': choose from sim"),
-        ("cameras:=head@fast", "camera 'head': the rate must be in Hz, got 'fast'"),
+        ("streams:=head@fast", "camera 'head': the rate must be in Hz, got 'fast'"),
+        ("cameras:=head", "the argument is called streams now; write streams:=head"),
         ("out:=/proc/nowhere", "cannot write to /proc/nowhere"),
     ],
 )

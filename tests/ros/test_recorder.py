@@ -37,8 +37,8 @@ def start(nodes, out, recorder: str, conductor: str = "", **task) -> None:
     nodes.before = recorder
     nodes.start("recorder")
     nodes.before = ""
-    cameras = task.get("cameras", "")
-    nodes.start("world", cameras=cameras)
+    streams = task.get("streams", "")
+    nodes.start("world", streams=streams)
     nodes.start("planner")
     nodes.start("policy", listeners=2)
     nodes.before = conductor
@@ -47,7 +47,7 @@ def start(nodes, out, recorder: str, conductor: str = "", **task) -> None:
 
 def test_streams_and_key_frames_are_all_on_record(nodes, tmp_path):
     out = tmp_path / "out"
-    start(nodes, out, "", tasks="lift_pot", cameras="head@10,third@5")
+    start(nodes, out, "", tasks="lift_pot", streams="head@10,third@5")
     assert nodes.wait("task") == 0, nodes.logs()
     bag = read_bag(out / "lift_pot" / "000000")
     plans = sum(event.kind == "plan" for event in bag.events)
@@ -59,7 +59,7 @@ def test_streams_and_key_frames_are_all_on_record(nodes, tmp_path):
 def test_a_lost_picture_is_noticed_while_its_camera_streams(nodes, tmp_path):
     """The second one is the key frame at the start, the later ones are streamed."""
     out = tmp_path / "out"
-    start(nodes, out, LOSE, IMPATIENT, tasks="lift_pot", cameras="head@10")
+    start(nodes, out, LOSE, IMPATIENT, tasks="lift_pot", streams="head@10")
     assert nodes.wait("task") == 1, nodes.logs()
     (score,) = scoring.load_scores(scoring.newest_scores(out))
     manifest = json.loads((out / "lift_pot" / "000000" / "manifest.json").read_text())

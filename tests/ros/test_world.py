@@ -100,7 +100,7 @@ def test_streaming_cameras_publish_at_their_rate(make_world, client):
             lambda data, found=found: found.append(decode_frame(data)), PERIODIC, raw=True,
         )
     client.create_subscription(Image, "/head/image_raw", raw.put, PERIODIC)
-    world = make_world(cameras="head,left_wrist@25")
+    world = make_world(streams="head,left_wrist@25")
     world.send(0, world.hold(20))
     assert [world.state().seq for _ in range(20)][-1] == 20
     end = time.monotonic() + DEADLINE_S
