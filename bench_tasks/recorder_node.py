@@ -20,8 +20,7 @@ from bench_interfaces.srv import Record
 
 from bench_tasks.errors import BenchError, UsageError
 from bench_tasks.images import DEPTH_TYPE, camera_of_topic, image_topic, info_topic
-from bench_tasks.recording import TOPICS, BagWriter
-from bench_tasks.ros_node import (
+from bench_tasks.node_ros import (
     LATCHED,
     TRACK,
     BenchNode,
@@ -32,7 +31,8 @@ from bench_tasks.ros_node import (
     take_all,
     unwatched,
 )
-from bench_tasks.ros_node import main as run_node
+from bench_tasks.node_ros import main as run_node
+from bench_tasks.recording import TOPICS, BagWriter
 
 __all__ = ["RecorderNode", "main"]
 

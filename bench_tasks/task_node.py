@@ -21,14 +21,14 @@ from bench_tasks import scoring, tasks
 from bench_tasks.config import RunConfig
 from bench_tasks.episode import Options, run_episode
 from bench_tasks.errors import BenchError, UsageError, trace_of
-from bench_tasks.graph_node import Graph
+from bench_tasks.graph_ros import Graph
 from bench_tasks.manifest import RunManifest, episode_manifest
+from bench_tasks.node_ros import BenchNode, Caller, LostNode, Stopped, parameter
+from bench_tasks.node_ros import main as run_node
 from bench_tasks.outcome import episode_line, results_table
 from bench_tasks.progress import Progress
 from bench_tasks.recording import RecordingError
-from bench_tasks.remote_node import RemotePlanner, RemotePolicy, RemoteWorld, TopicSink
-from bench_tasks.ros_node import BenchNode, Caller, LostNode, Stopped, parameter
-from bench_tasks.ros_node import main as run_node
+from bench_tasks.remote_ros import RemotePlanner, RemotePolicy, RemoteWorld, TopicSink
 from bench_tasks.scoring import EpisodeScore, live_score
 from bench_tasks.streams import parse_streams
 from bench_tasks.tasks.base import Task

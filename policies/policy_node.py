@@ -15,7 +15,7 @@ from sensor_msgs.msg import CompressedImage
 from bench_tasks import cdr
 from bench_tasks.errors import BenchError, UsageError
 from bench_tasks.images import decode_depth, decode_frame, depth_topic, image_topic
-from bench_tasks.ros_node import (
+from bench_tasks.node_ros import (
     LATEST,
     TRACK,
     BenchNode,
@@ -26,7 +26,7 @@ from bench_tasks.ros_node import (
     unwatched,
     wait_for_listeners,
 )
-from bench_tasks.ros_node import main as run_node
+from bench_tasks.node_ros import main as run_node
 from bench_tasks.vocabulary import CameraFrame, Depth, Observation, Plan, Scene, WorldState
 from policies import make_policy
 

@@ -22,9 +22,8 @@ from sensor_msgs.msg import JointState
 
 from bench_tasks import cdr
 from bench_tasks.errors import BenchError, UsageError, unknown
-from bench_tasks.frames_node import put_frames
-from bench_tasks.object_sets import read_set
-from bench_tasks.ros_node import (
+from bench_tasks.frames_ros import put_frames
+from bench_tasks.node_ros import (
     LATCHED,
     PERIODIC,
     TRACK,
@@ -35,10 +34,11 @@ from bench_tasks.ros_node import (
     to_message,
     wait_for_listeners,
 )
-from bench_tasks.ros_node import main as run_node
+from bench_tasks.node_ros import main as run_node
+from bench_tasks.object_sets import read_set
 from bench_tasks.streams import parse_streams
 from bench_tasks.vocabulary import CONTROL_PERIOD_NS, ActionChunk, Event, Scene, WorldState
-from sim.pictures_node import Pictures
+from sim.pictures_ros import Pictures
 from sim.scene import CAMERAS
 from sim.viewer import Viewer
 from sim.world import RENDERER, SimWorld
@@ -94,7 +94,7 @@ class WorldNode(BenchNode):
 
     def _offer_simulation_control(self) -> None:
         try:
-            from sim.control_node import offer
+            from sim.control_ros import offer
         except ModuleNotFoundError as error:
             if error.name is None or not error.name.startswith("simulation_interfaces"):
                 raise

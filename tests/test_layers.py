@@ -16,6 +16,8 @@ ROS = {
     "std_msgs", "geometry_msgs", "rosgraph_msgs", "builtin_interfaces", "tf2_msgs", "launch",
     "launch_ros", "ament_index_python",
 }
+ROS_FILES = ("_node.py", "_ros.py")
+"""A node, which has an entry point, and what nodes share."""
 BENCH_FILES_THAT_KNOW_SIM_AND_POLICIES = {"runner.py", "doctor.py", "gallery.py", "evolve.py"}
 
 
@@ -51,12 +53,22 @@ def test_the_folders_hold_something(folder):
     assert len(sources(folder)) > 3
 
 
-def test_only_node_files_import_ros():
+def test_a_node_file_is_a_node_with_an_entry_point():
+    guilty = [
+        name_of(path)
+        for folder in OURS
+        for path in sources(folder)
+        if path.stem.endswith("_node") and "def main(" not in path.read_text(encoding="utf-8")
+    ]
+    assert guilty == []
+
+
+def test_only_nodes_and_their_ros_helpers_import_ros():
     guilty = {
         name_of(path): sorted(tops(path) & ROS)
         for folder in OURS
         for path in sources(folder)
-        if not path.name.endswith("_node.py") and tops(path) & ROS
+        if not path.name.endswith(ROS_FILES) and tops(path) & ROS
     }
     assert guilty == {}
 
@@ -92,7 +104,7 @@ def test_launch_files_import_launch_and_the_vocabulary_only():
     assert sources("launch")
     for path in sources("launch"):
         assert tops(path) <= allowed, name_of(path)
-        assert not any(name.endswith("_node") for name in imports(path)), name_of(path)
+        assert not any(name.endswith(("_node", "_ros")) for name in imports(path)), name_of(path)
 
 
 def file_of(name: str) -> Path | None:

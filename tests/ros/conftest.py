@@ -115,7 +115,7 @@ def client(nodes, monkeypatch):
     from rclpy.executors import SingleThreadedExecutor
     from rclpy.signals import SignalHandlerOptions
 
-    from bench_tasks.ros_node import BenchNode
+    from bench_tasks.node_ros import BenchNode
 
     for key in ("ROS_AUTOMATIC_DISCOVERY_RANGE", "FASTDDS_BUILTIN_TRANSPORTS"):
         monkeypatch.setenv(key, nodes.env[key])
@@ -140,7 +140,7 @@ class World:
         from bench_interfaces.msg import ActionChunk, EpisodeEvent, WorldState
         from bench_interfaces.srv import LoadEpisode
 
-        from bench_tasks.ros_node import TRACK, wait_for_listeners
+        from bench_tasks.node_ros import TRACK, wait_for_listeners
 
         self.nodes, self.client = nodes, client
         nodes.start("world", **parameters)
@@ -155,7 +155,7 @@ class World:
         self.start = self.state()
 
     def caller(self, kind, name):
-        from bench_tasks.ros_node import Caller
+        from bench_tasks.node_ros import Caller
 
         made = Caller(self.client, kind, name, DEADLINE_S)
         end = time.monotonic() + DEADLINE_S

@@ -39,7 +39,7 @@ def policy(nodes, client):
     from bench_interfaces.msg import WorldState as StateMsg
     from bench_interfaces.srv import Infer, ResetAgent
 
-    from bench_tasks.ros_node import TRACK, Caller, wait_for_listeners
+    from bench_tasks.node_ros import TRACK, Caller, wait_for_listeners
 
     nodes.start("policy", policy="hold", input_wait_s=3.0)
     chunks: queue.Queue = queue.Queue()

@@ -90,7 +90,7 @@ def test_streaming_cameras_publish_at_their_rate(make_world, client):
     from sensor_msgs.msg import CompressedImage, Image
 
     from bench_tasks.images import decode_frame
-    from bench_tasks.ros_node import PERIODIC
+    from bench_tasks.node_ros import PERIODIC
 
     pictures: dict[str, list] = {"head": [], "left_wrist": []}
     raw: queue.Queue = queue.Queue()

@@ -9,7 +9,7 @@ from bench_interfaces.msg import CalibratedDepth
 from sensor_msgs.msg import CompressedImage
 
 from bench_tasks.images import decode_depth, decode_frame, encode_depth, encode_frame
-from bench_tasks.ros_node import from_message, to_message
+from bench_tasks.node_ros import from_message, to_message
 from bench_tasks.vocabulary import CameraFrame
 
 __all__ = ["frames_of", "put_frames"]

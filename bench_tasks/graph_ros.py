@@ -26,7 +26,7 @@ from bench_interfaces.srv import Plan as PlanSrv
 
 from bench_tasks import cdr
 from bench_tasks.errors import BenchError
-from bench_tasks.ros_node import (
+from bench_tasks.node_ros import (
     LATCHED,
     TRACK,
     BenchNode,

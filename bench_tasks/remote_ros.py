@@ -25,10 +25,10 @@ from bench_interfaces.srv import Plan as PlanSrv
 
 from bench_tasks import cdr
 from bench_tasks.errors import BenchError
-from bench_tasks.frames_node import frames_of, put_frames
-from bench_tasks.graph_node import Graph
+from bench_tasks.frames_ros import frames_of, put_frames
+from bench_tasks.graph_ros import Graph
 from bench_tasks.images import depth_topic
-from bench_tasks.ros_node import LostNode, to_message
+from bench_tasks.node_ros import LostNode, to_message
 from bench_tasks.vocabulary import (
     ActionChunk,
     Answer,
