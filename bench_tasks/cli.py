@@ -235,6 +235,7 @@ def _results(args: argparse.Namespace, episodes: list[Any], more: dict[str, str]
 def _score(args: argparse.Namespace) -> int:
     from bench_tasks import scoring
     from bench_tasks.progress import Progress
+    from bench_tasks.scored_runs import wrong_runs
 
     meter: list[Progress] = []
 
@@ -245,7 +246,7 @@ def _score(args: argparse.Namespace) -> int:
         meter[0].done(f"{score.task} seed {score.seed}: {verdict}")
 
     scores = scoring.score_folder(args.dir, progress)
-    wrong = scoring.wrong_runs(args.dir, scores)
+    wrong = wrong_runs(args.dir, scores)
     saved, unsaved = None, None
     try:
         saved = None if args.no_save else scoring.save_scores(args.dir, scores)

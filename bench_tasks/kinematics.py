@@ -121,8 +121,6 @@ class DualArm:
                 geometry.addCollisionPair(pin.CollisionPair(i, table_id))
         self._owner_of = owner
         self._geometry, self._geometry_data = geometry, pin.GeometryData(geometry)
-        for request in self._geometry_data.distanceRequests:
-            request.enable_signed_distance = True
         for request in self._geometry_data.collisionRequests:
             request.security_margin = 0.0
 
@@ -249,16 +247,6 @@ class DualArm:
                     return f"{arm_a} arm with itself (links {link_a} and {link_b})"
                 return f"{arm_a} arm (link {link_a}) with the {arm_b} arm (link {link_b})"
         return None
-
-    def clearance_m(self, left: np.ndarray, right: np.ndarray) -> float:
-        """Smallest distance between the two arms' links, m."""
-        q = np.concatenate([left, [0.04] * 2, right, [0.04] * 2])
-        pin.computeDistances(self._pair, self._pair_data, self._geometry, self._geometry_data, q)
-        return min(
-            self._geometry_data.distanceResults[k].min_distance
-            for k, pair in enumerate(self._geometry.collisionPairs)
-            if {self._owner_of[pair.first][0], self._owner_of[pair.second][0]} == set(ARMS)
-        )
 
 
 @cache

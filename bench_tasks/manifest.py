@@ -12,11 +12,8 @@ import os
 import platform
 import subprocess
 import sys
-from collections import Counter
-from collections.abc import Iterable
 from functools import cache
 from importlib import metadata
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +22,12 @@ from bench_tasks.errors import BenchError, UsageError
 
 __all__ = [
     "RunManifest", "environment", "episode_manifest", "read_json", "utc_now", "writable_folder",
-    "write_json", "wrong_episodes",
+    "write_json",
 ]  # fmt: skip
 
 FORMAT_VERSION = 1
 RESERVE_BYTES = 32 * 1024
 """Kept free during a run, so that a full disk still takes how it ended."""
-NAMED = 5
-"""Episodes that a message names; more are counted."""
 _PACKAGES = (
     "numpy", "scipy", "mujoco", "pin", "opencv-python-headless", "mcap", "zstandard", "PyYAML",
     "ros-rclpy", "torch", "transformers",
@@ -180,43 +175,6 @@ class RunManifest:
         except OSError:
             self._reserve.unlink(missing_ok=True)
             write_json(self._path, self.value)
-
-
-def wrong_episodes(run: dict[str, Any], present: Iterable[tuple[str, int | None]]) -> str:
-    """What to say when the (task, seed) that are present are not those a run.json asked for.
-
-    "" when each is there exactly once. UsageError when the configuration is malformed.
-    """
-    asked = run.get("configuration")
-    if asked is None:
-        return "run.json does not say which episodes were asked for"
-    if not isinstance(asked, dict):
-        raise UsageError("run.json is malformed: its configuration is not a mapping")
-    tasks, seed, episodes = asked.get("tasks"), asked.get("seed", 0), asked.get("episodes")
-    if not isinstance(tasks, list) or not all(isinstance(name, str) for name in tasks):
-        raise UsageError("run.json is malformed: its configuration names no tasks")
-    if type(seed) is not int or type(episodes) is not int:
-        raise UsageError("run.json is malformed: its seed or episodes is not a whole number")
-    seeds = range(seed, seed + episodes)
-    found = Counter(present)
-    right = {(name, s) for name, s in found if name in tasks and type(s) is int and s in seeds}
-    planned = len(set(tasks)) * max(0, episodes)
-    missing = planned - len(right)
-    absent = ((name, s) for name in dict.fromkeys(tasks) for s in seeds if (name, s) not in right)
-    extra = [pair for pair, n in found.items() for _ in range(n - (pair in right))]
-    said = []
-    if missing:
-        said.append(f"{missing} of the {planned} episodes that the run asked for are missing: "
-                    f"{_named(absent, missing)}")  # fmt: skip
-    if extra:
-        said.append(f"{len(extra)} that the run did not ask for, or has already: "
-                    f"{_named(extra, len(extra))}")  # fmt: skip
-    return "; ".join(said)
-
-
-def _named(pairs: Iterable[tuple[str, int | None]], count: int) -> str:
-    names = [f"{task or 'unknown task'} seed {seed}" for task, seed in islice(pairs, NAMED)]
-    return ", ".join(names) + (f" and {count - NAMED} more" if count > NAMED else "")
 
 
 def episode_manifest(

@@ -20,6 +20,7 @@ from bench_tasks.manifest import environment, read_json, utc_now
 from bench_tasks.progress import duration
 from bench_tasks.report_causes import diagnoses
 from bench_tasks.report_style import CSS
+from bench_tasks.scored_runs import wrong_runs
 from bench_tasks.scoring import EpisodeScore
 from bench_tasks.summary import Group, by_help, by_task, by_tier, category, together
 from bench_tasks.usage import usage_table
@@ -43,7 +44,7 @@ def write_report(folder: Path, out: Path | None = None) -> Path:
         raise UsageError(f"{folder} is not a folder")
     warnings: list[str] = []
     episodes, scored, source = _results(folder, warnings)
-    warnings += scoring.wrong_runs(folder, episodes)
+    warnings += wrong_runs(folder, episodes)
     run = read_json(folder / "run.json") if (folder / "run.json").exists() else {}
     html = page(episodes, run, scored, source, warnings)
     target = out or folder / "report.html"

@@ -91,8 +91,8 @@ def policy_server(spec: str, host: str, port: int) -> Any:
 
 
 @dataclass
-class _Cell:
-    """What is made once and used for every episode."""
+class _Cast:
+    """World, planner and policy: made once and used for every episode."""
 
     world: World
     planner: Planner
@@ -100,15 +100,15 @@ class _Cell:
 
 
 def _seat(config: RunConfig, world: World | None = None) -> Work:
-    """What works on one (task, seed) after another, its cell being made once."""
+    """What works on one (task, seed) after another, its cast being made once."""
     from policies import make_planner, make_policy
 
     if world is None:
         from sim.world import SimWorld
 
         world = SimWorld(objects=config.evolved)
-    cell = _Cell(world, make_planner(config.planner), make_policy(config.policy))
-    return partial(_episode, cell, config)
+    cast = _Cast(world, make_planner(config.planner), make_policy(config.policy))
+    return partial(_episode, cast, config)
 
 
 def _place(config: RunConfig, task: Task, seed: int) -> Path:
@@ -123,7 +123,7 @@ def _begun(config: RunConfig, task: Task, seed: int) -> dict[str, Any]:
     )  # fmt: skip
 
 
-def _episode(cell: _Cell, config: RunConfig, which: tuple[str, int], note: Note) -> EpisodeScore:
+def _episode(cast: _Cast, config: RunConfig, which: tuple[str, int], note: Note) -> EpisodeScore:
     """Run one episode. What prevents its evaluation becomes its cause; a full disk is raised."""
     task, seed = tasks.get(which[0]), which[1]
     sink: BagSink | HashSink = HashSink()
@@ -139,9 +139,9 @@ def _episode(cell: _Cell, config: RunConfig, which: tuple[str, int], note: Note)
 
     more: dict[str, Any] = {}
     verdict: Verdict | None = None
-    agents = (cell.planner, cell.policy)
+    agents = (cast.planner, cast.policy)
     try:
-        verdict, _ = run_episode(task, seed, cell.world, *agents, sink, options, heard)
+        verdict, _ = run_episode(task, seed, cast.world, *agents, sink, options, heard)
     except RecordingError:
         raise
     except KeyboardInterrupt:

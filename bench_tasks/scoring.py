@@ -23,15 +23,16 @@ from bench_tasks import tasks
 from bench_tasks.bag import Recording, find_bags, place_of, read_bag
 from bench_tasks.diagnosis import KINDS, Diagnosis, diagnose
 from bench_tasks.errors import BenchError, UnscoredError, UsageError
-from bench_tasks.manifest import FORMAT_VERSION, environment, read_json, utc_now, wrong_episodes
+from bench_tasks.manifest import FORMAT_VERSION, environment, read_json, utc_now
 from bench_tasks.monitor import Monitor
+from bench_tasks.scored_runs import runs_below
 from bench_tasks.tasks.base import Task
 from bench_tasks.usage import check_usage, usage_of
 from bench_tasks.vocabulary import Event, Verdict
 
 __all__ = [
     "EpisodeScore", "live_score", "load_scores", "newest_scores", "one_name", "replay",
-    "save_scores", "score_bag", "score_folder", "score_recording", "wrong_runs",
+    "save_scores", "score_bag", "score_folder", "score_recording",
 ]  # fmt: skip
 
 
@@ -314,16 +315,6 @@ def _unscored(score: EpisodeScore, why: str) -> EpisodeScore:
     )  # fmt: skip
 
 
-def runs_below(folder: Path) -> dict[Path, dict[str, Any]]:
-    """Folders of the runs in and below a folder, each with its run.json; UsageError if malformed.
-
-    Also the run that the folder itself lies in, when it holds one episode or one task of it.
-    """
-    files = [path / "run.json" for path in folder.absolute().parents[:2]]
-    files = [file for file in files if file.is_file()]
-    return {file.parent: read_json(file) for file in [*files, *sorted(folder.rglob("run.json"))]}
-
-
 def score_folder(
     folder: Path, progress: Callable[[int, int, EpisodeScore], None] | None = None
 ) -> list[EpisodeScore]:
@@ -391,19 +382,6 @@ def one_name(run: dict[str, Any], scores: Iterable[EpisodeScore]) -> list[Episod
                 dataclasses.replace(s, **{role: name}) if getattr(s, role) == spec else s
                 for s in found
             ]  # fmt: skip
-    return found
-
-
-def wrong_runs(folder: Path, scores: list[EpisodeScore]) -> list[str]:
-    """What to say of each run in and below a folder that has not just the episodes it asked for."""
-    found = []
-    for path, run in runs_below(folder).items():
-        if not path.is_relative_to(folder):
-            continue  # only a part of that run was scored
-        inside = [(s.task, s.seed) for s in scores if Path(s.bag).is_relative_to(path)]
-        said = wrong_episodes(run, inside)
-        if said:
-            found.append(said if path == folder else f"{path.relative_to(folder)}: {said}")
     return found
 
 

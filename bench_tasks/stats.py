@@ -1,19 +1,12 @@
-"""Intervals for success rates. Both are exact in k and n and need no iteration."""
+"""The interval for success rates."""
 
 from __future__ import annotations
 
 import math
 
-from scipy.stats import beta, norm
+from scipy.stats import norm
 
-__all__ = ["clopper_pearson", "wilson"]
-
-
-def _checked(successes: int, trials: int, confidence: float) -> None:
-    if trials < 0 or not 0 <= successes <= trials:
-        raise ValueError(f"{successes} successes of {trials} trials")
-    if not 0.0 < confidence < 1.0:
-        raise ValueError(f"confidence {confidence} is not between 0 and 1")
+__all__ = ["wilson"]
 
 
 def wilson(successes: int, trials: int, confidence: float = 0.95) -> tuple[float, float]:
@@ -21,7 +14,10 @@ def wilson(successes: int, trials: int, confidence: float = 0.95) -> tuple[float
 
     (p + z^2/2n -+ z sqrt(p(1-p)/n + z^2/4n^2)) / (1 + z^2/n). ValueError on impossible counts.
     """
-    _checked(successes, trials, confidence)
+    if trials < 0 or not 0 <= successes <= trials:
+        raise ValueError(f"{successes} successes of {trials} trials")
+    if not 0.0 < confidence < 1.0:
+        raise ValueError(f"confidence {confidence} is not between 0 and 1")
     if trials == 0:
         return 0.0, 1.0
     z = float(norm.ppf(0.5 + confidence / 2))
@@ -33,12 +29,3 @@ def wilson(successes: int, trials: int, confidence: float = 0.95) -> tuple[float
     low = 0.0 if successes == 0 else (middle - half) / scale
     high = 1.0 if successes == trials else (middle + half) / scale
     return low, high
-
-
-def clopper_pearson(successes: int, trials: int, confidence: float = 0.95) -> tuple[float, float]:
-    """The exact interval (Clopper and Pearson 1934): coverage never below `confidence`."""
-    _checked(successes, trials, confidence)
-    alpha = 1 - confidence
-    low = beta.ppf(alpha / 2, successes, trials - successes + 1) if successes else 0.0
-    high = beta.ppf(1 - alpha / 2, successes + 1, trials - successes) if successes < trials else 1.0
-    return float(low), float(high)

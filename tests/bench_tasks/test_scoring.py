@@ -11,15 +11,14 @@ import pytest
 
 from bench_tasks import cdr
 from bench_tasks.errors import BenchError, UsageError
-from bench_tasks.manifest import wrong_episodes
 from bench_tasks.recording import BagSink
+from bench_tasks.scored_runs import wrong_episodes, wrong_runs
 from bench_tasks.scoring import (
     load_scores,
     newest_scores,
     save_scores,
     score_bag,
     score_folder,
-    wrong_runs,
 )
 from bench_tasks.summary import by_task
 from bench_tasks.vocabulary import Verdict
