@@ -16,12 +16,14 @@ from bench_tasks.object_sets import ObjectSet, read_set
 from bench_tasks.vocabulary import AXES
 from bench_tasks.yaml_file import read_yaml
 
-__all__ = ["RunConfig", "read_config"]
+__all__ = ["DEMONSTRATION_SEEDS", "RunConfig", "read_config"]
 
 MAX_EPISODES = 1_000_000
 MAX_JOBS = 256
 MAX_SEED = 2**63 - 1
 """Seeds travel as 64 bit integers."""
+DEMONSTRATION_SEEDS = range(1_000_000, 2_000_000)
+"""What `collect` draws from and nothing else: no layout is trained on and evaluated."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,7 @@ class RunConfig:
             raise UsageError(f"seed must not be negative, got {self.seed}")
         if self.seed + self.episodes - 1 > MAX_SEED:
             raise UsageError(f"the last seed, seed + episodes - 1, must be at most {MAX_SEED}")
+        self.check_seeds()
         if not 1 <= self.jobs <= MAX_JOBS:
             raise UsageError(f"jobs must be from 1 to {MAX_JOBS}, got {self.jobs}")
         if self.latency not in ("free", "measured"):
@@ -83,6 +86,15 @@ class RunConfig:
                     f"latency must be free, measured or a number of seconds, got {self.latency!r}"
                 )
         return self
+
+    def check_seeds(self) -> None:
+        """UsageError when a seed is one of the demonstrations'."""
+        first, last = DEMONSTRATION_SEEDS[0], DEMONSTRATION_SEEDS[-1]
+        if self.seeds[0] <= last and self.seeds[-1] >= first:
+            raise UsageError(
+                f"seeds {first} to {last} are kept for demonstrations (bench_tasks collect), "
+                f"got {self.seeds[0]} to {self.seeds[-1]}"
+            )
 
     @cached_property
     def evolved(self) -> ObjectSet | None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from bench_tasks import scoring, tasks
+from bench_tasks.collect import CollectConfig, demonstrated
 from bench_tasks.config import RunConfig
 from bench_tasks.diagnosis import Diagnosis, diagnose
 from bench_tasks.episode import Options, run_episode
@@ -130,6 +131,10 @@ def _episode(cast: _Cast, config: RunConfig, which: tuple[str, int], note: Note)
     if config.record:
         sink = BagSink(_place(config, task, seed), _begun(config, task, seed))
     options = Options(config.cameras if config.record else (), config.latency, config.vary)
+    world, policy, listener = cast.world, cast.policy, sink
+    if isinstance(config, CollectConfig):  # its pictures come at a steady rate instead
+        options = replace(options, keyframe_cameras=())
+        world, policy, listener = demonstrated(config, world, policy, sink)
     clock = time.perf_counter()
 
     def heard(state: WorldState) -> None:
@@ -139,9 +144,9 @@ def _episode(cast: _Cast, config: RunConfig, which: tuple[str, int], note: Note)
 
     more: dict[str, Any] = {}
     verdict: Verdict | None = None
-    agents = (cast.planner, cast.policy)
+    agents = (cast.planner, policy)
     try:
-        verdict, _ = run_episode(task, seed, cast.world, *agents, sink, options, heard)
+        verdict, _ = run_episode(task, seed, world, *agents, listener, options, heard)
     except RecordingError:
         raise
     except KeyboardInterrupt:

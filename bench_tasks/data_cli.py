@@ -1,0 +1,80 @@
+"""The commands about demonstrations: `bench_tasks collect`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+
+from bench_tasks.vocabulary import AXES
+
+__all__ = ["COMMANDS", "add"]
+
+Command = Callable[[str, str], argparse.ArgumentParser]
+
+
+def add(command: Command, number: Callable, names: Callable) -> None:
+    """Add the commands; `number(minimum)` reads whole numbers, `names` lists of names."""
+    sub = command("collect", "record demonstrations by the expert, for training")
+    sub.add_argument("--tasks", type=names, metavar="A,B", required=True, help="tasks, or all")
+    sub.add_argument(
+        "--episodes", type=number(1), metavar="N", default=1, help="of each task (default: 1)"
+    )
+    sub.add_argument(
+        "--seed", type=number(0), metavar="S",
+        help="seed of each task's first, counting up from there (default: 1000000)",
+    )  # fmt: skip
+    sub.add_argument("--out", metavar="DIR", help="where to record (default: results/<time>)")
+    sub.add_argument(
+        "--cameras", type=names, metavar="A,B",
+        help="cameras to picture (default: head,left_wrist,right_wrist; '' for none)",
+    )  # fmt: skip
+    sub.add_argument(
+        "--picture-hz", type=float, metavar="HZ",
+        help="pictures per simulated second (default: 10)",
+    )  # fmt: skip
+    sub.add_argument(
+        "--disturb", type=float, metavar="RAD",
+        help="disturb what the arms execute, by this standard deviation in each joint, and keep "
+        "what the expert asks for (default: 0)",
+    )  # fmt: skip
+    sub.add_argument(
+        "--vary", type=names, metavar="A,B",
+        help="what to randomise beyond the layout, or all: " + ", ".join(AXES),
+    )  # fmt: skip
+    sub.add_argument("--objects", metavar="SET", help="use these evolved objects")
+    sub.add_argument(
+        "--jobs", type=number(1), metavar="N",
+        help="processes that share the episodes, with the same results (default: 1)",
+    )  # fmt: skip
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+
+
+def _collect(args: argparse.Namespace) -> int:
+    from bench_tasks import runner, tasks
+    from bench_tasks.collect import CollectConfig
+    from bench_tasks.outcome import results_table
+
+    keys = ("tasks", "episodes", "seed", "out", "cameras", "picture_hz", "disturb", "vary",
+            "objects", "jobs")  # fmt: skip
+    options = {key: getattr(args, key) for key in keys if getattr(args, key) is not None}
+    if options["tasks"] == ("all",):
+        options["tasks"] = tuple(tasks.names())
+    if options.get("vary") == ("all",):
+        options["vary"] = AXES
+    result = runner.run(CollectConfig(**options))
+    good = sum(episode.success for episode in result.episodes)
+    if args.json:
+        episodes = [episode.to_dict() for episode in result.episodes]
+        _say(json.dumps({"episodes": episodes, "out": str(result.out)}, indent=1, allow_nan=False))
+    else:
+        _say(results_table(result.episodes).rstrip("\n"))
+        _say(f"{good} of {len(result.episodes)} demonstrations succeeded; all are in {result.out}")
+    return 0 if result.evaluated else 1
+
+
+COMMANDS = {"collect": _collect}

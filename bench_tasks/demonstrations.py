@@ -1,0 +1,144 @@
+"""Demonstrations as training reads them: from a folder of bags or a LeRobot dataset."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from bench_tasks.bag import Recording, find_bags, frames, read_bag
+from bench_tasks.errors import UnscoredError, UsageError
+from bench_tasks.vocabulary import ACTION_SIZE, ARMS, WorldState
+
+__all__ = ["Demonstration", "data_hash", "read_bag_demonstration", "read_demonstrations"]
+
+Note = Callable[[str], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Demonstration:
+    """One episode of T control periods of `period_ns`.
+
+    state (T + 1, 16): measured, in the action's layout: [7 joint positions (rad), gripper opening
+    (m)] of the left arm, then of the right. action (T, 16): asked for, action[i] leading from
+    state[i] to state[i + 1]; executed (T, 16): what was executed instead, where that was disturbed
+    or clipped. pictures: camera -> the indices (F,) of the states shown, and as many pictures, each
+    encoded (JPEG or PNG) or (h, w, 3) uint8 RGB; see `picture`.
+    """
+
+    task: str
+    seed: int
+    instruction: str
+    success: bool
+    period_ns: int
+    state: np.ndarray
+    action: np.ndarray
+    executed: np.ndarray
+    pictures: dict[str, tuple[np.ndarray, Sequence[bytes | np.ndarray]]]
+
+    def picture(self, camera: str, k: int) -> np.ndarray:
+        """Picture `k` of a camera, (h, w, 3) uint8 RGB; it shows state pictures[camera][0][k]."""
+        data = self.pictures[camera][1][k]
+        if isinstance(data, np.ndarray):
+            return data
+        image = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)
+        if image is None:
+            raise UsageError(f"{self.task} seed {self.seed}: {camera} picture {k} is broken")
+        return cv2.cvtColor(image, cv2.COLOR_BGR2RGB)
+
+
+def read_demonstrations(
+    path: Path, note: Note | None = None, failed: bool = False
+) -> Iterator[Demonstration]:
+    """The demonstrations in a folder of bags, in order of their paths, or in a LeRobot dataset.
+
+    Those that failed (unless asked for) or cannot be read are left out, `note` being told each
+    with the reason, in one line. UsageError when there are no recordings at all.
+    """
+    for bag in find_bags(path):
+        try:
+            found = read_bag_demonstration(bag)
+        except UnscoredError as error:
+            _tell(note, f"{bag} is left out: {error}")
+            continue
+        if not found.success and not failed:
+            _tell(note, f"{bag} is left out: the demonstration failed")
+            continue
+        yield found
+
+
+def _tell(note: Note | None, text: str) -> None:
+    if note is not None:
+        note(text)
+
+
+def _layout(state: WorldState) -> np.ndarray:
+    """The measured state (16,) in the action's layout."""
+    joints = state.joint_position.reshape(len(ARMS), -1)
+    return np.column_stack([joints, state.gripper_opening]).ravel()
+
+
+def read_bag_demonstration(path: Path) -> Demonstration:
+    """The demonstration in a bag; UnscoredError says what it lacks."""
+    recording = read_bag(path, chunks=True)
+    if recording.problems:
+        raise UnscoredError(recording.problems[0])
+    scene, states, verdict = recording.scene, recording.states, recording.verdict
+    if scene is None or verdict is None:
+        raise UnscoredError(f"it has no {'scene' if scene is None else 'verdict'}")
+    if [state.seq for state in states] != list(range(len(states))) or len(states) < 2:
+        raise UnscoredError("its states are not consecutive from 0 on")
+    found: dict[str, dict[int, bytes]] = {}
+    for frame in frames(path):
+        found.setdefault(frame.camera, {})[round(frame.stamp_ns / scene.control_period_ns)] = (
+            frame.data
+        )
+    return Demonstration(
+        task=scene.task, seed=scene.seed, instruction=scene.instruction, success=verdict.success,
+        period_ns=scene.control_period_ns,
+        state=np.stack([_layout(state) for state in states]),
+        action=_asked(recording),
+        executed=np.stack([state.command for state in states[1:]]),
+        pictures={
+            camera: (np.array(sorted(seen), np.int64), [seen[k] for k in sorted(seen)])
+            for camera, seen in sorted(found.items())
+        },
+    )  # fmt: skip
+
+
+def _asked(recording: Recording) -> np.ndarray:
+    """Actions (T, 16) that were asked for; of overlapping chunks the later one counts."""
+    count = len(recording.states) - 1
+    asked = np.full((count, ACTION_SIZE), np.nan)
+    for chunk in recording.chunks:
+        values = chunk.values[: max(0, count - chunk.seq)]
+        asked[chunk.seq : chunk.seq + len(values)] = values
+    missing = np.flatnonzero(np.isnan(asked).any(axis=1))
+    if len(missing):
+        raise UnscoredError(f"no action was recorded for state {missing[0]}")
+    return asked
+
+
+def data_hash(path: Path) -> str:
+    """Hash of all that training reads from the demonstrations in `path`.
+
+    It is of the content, not of the files: the same demonstrations recorded again have the same.
+    """
+    digest = hashlib.sha256()
+    for item in read_demonstrations(path):
+        head = [item.task, item.seed, item.instruction, item.period_ns, list(item.state.shape)]
+        digest.update(json.dumps(head).encode())
+        for array in (item.state, item.action, item.executed):
+            digest.update(np.ascontiguousarray(array, "<f8").tobytes())
+        for camera, (indices, pictures) in item.pictures.items():
+            digest.update(json.dumps([camera, indices.tolist()]).encode())
+            for data in pictures:
+                data = data.tobytes() if isinstance(data, np.ndarray) else data
+                digest.update(len(data).to_bytes(8, "little"))
+                digest.update(data)
+    return digest.hexdigest()
