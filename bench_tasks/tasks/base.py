@@ -128,11 +128,18 @@ class Task(abc.ABC):
     kind: ClassVar[str] = "task"
     summary: ClassVar[str]
     skills: ClassVar[tuple[str, ...]] = tuple(SKILLS)
-    """What a plan may consist of; tier 3 allows end-effector targets (`move_to`) alone."""
+    """What a plan may consist of."""
+    note: ClassVar[str] = ""
+    """What the instruction ends with: the form of the actions, where it is not that of skills."""
     rests_on: ClassVar[Mapping[str, str]] = MappingProxyType({})
     """Object -> the one it stands on or in at the start; all others stand clear of each other."""
     time_limit_s: ClassVar[float] = 60.0
     max_plans: ClassVar[int] = 20
+
+    @property
+    def raw_actions(self) -> bool:
+        """Whether plans are end-effector targets alone, given as 16 numbers each."""
+        return self.skills == ("move_to",)
 
     @abc.abstractmethod
     def objects(self) -> tuple[ObjectSpec, ...]:

@@ -5,22 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from bench_tasks.actions import step_from_action
-from bench_tasks.tasks.families.carry import APPROACH_M, RAW_ACTION_NOTE, Step
+from bench_tasks.tasks.families.carry import APPROACH_M, Step
 from bench_tasks.tasks.families.lifting import LIFT_M, in_both_hands, rise
+from bench_tasks.tasks.families.raw_actions import RawActions
 from bench_tasks.tasks.families.roller import RollerTask
 from bench_tasks.view import View, compose
 from bench_tasks.vocabulary import ARMS
 
 
-class GrabRollerEe(RollerTask):
+class GrabRollerEe(RawActions, RollerTask):
     """Sixteen numbers per action, of which both halves matter at once."""
 
     name = "grab_roller_ee"
-    tier = 3
     summary = "lift the roller by its two handles with both arms at once, by end-effector targets"
-    skills = ("move_to",)
-    max_plans = 12
-    how = RAW_ACTION_NOTE
 
     def expert(self, view: View, turn: int) -> list[Step]:
         """Above the handles, down, closed, up: both hands in every action."""

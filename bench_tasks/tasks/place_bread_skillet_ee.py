@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from bench_tasks.tasks.families.bread_skillet import BreadSkillet
-from bench_tasks.tasks.families.carry import RAW_ACTION_NOTE, Step, action_steps
+from bench_tasks.tasks.families.carry import Step, action_steps
+from bench_tasks.tasks.families.raw_actions import RawActions
 from bench_tasks.view import View
 
 
-class PlaceBreadSkilletEe(BreadSkillet):
+class PlaceBreadSkilletEe(RawActions, BreadSkillet):
     """Sixteen numbers per action: pose and gripper of each hand."""
 
     name = "place_bread_skillet_ee"
-    tier = 3
     summary = "bring the skillet to the middle, put the bread in, by end-effector targets"
-    skills = ("move_to",)
-    max_plans = 12
-    note = RAW_ACTION_NOTE
 
     def expert(self, view: View, turn: int) -> list[Step]:
         """One carry per plan."""

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from bench_tasks.tasks.families.burger_fries import BurgerFries
-from bench_tasks.tasks.families.carry import RAW_ACTION_NOTE, Step, action_steps, both_action_steps
+from bench_tasks.tasks.families.carry import Step, action_steps, both_action_steps
+from bench_tasks.tasks.families.raw_actions import RawActions
 from bench_tasks.view import View
 
 
-class PlaceBurgerFriesEe(BurgerFries):
+class PlaceBurgerFriesEe(RawActions, BurgerFries):
     """Sixteen numbers per action: pose and gripper of each hand."""
 
     name = "place_burger_fries_ee"
-    tier = 3
     summary = "put burger and fries on the tray, each with its arm, by end-effector targets"
-    skills = ("move_to",)
-    max_plans = 12
-    note = RAW_ACTION_NOTE
 
     def expert(self, view: View, turn: int) -> list[Step]:
         """Take both at once, then put them down one after the other."""

@@ -10,6 +10,7 @@ from bench_tasks.tasks.base import Check, Goal, Layout, ObjectSpec, Task
 from bench_tasks.tasks.families.carry import Carry, Step, action_steps
 from bench_tasks.tasks.families.kitchen import carried, inside, let_go, side
 from bench_tasks.tasks.families.layouts import upright
+from bench_tasks.tasks.families.raw_actions import RawActions
 from bench_tasks.view import View
 from bench_tasks.vocabulary import ARMS, ObjectInfo, Scene
 
@@ -17,14 +18,12 @@ FLAT_RAD = 0.15
 LIFTED = "bread carried through the air"
 
 
-class PlaceObjectScale(Task):
+class PlaceObjectScale(RawActions, Task):
     """A scale weighs right only what it alone carries: nothing may hold, lean on or overhang it."""
 
     name = "place_object_scale"
-    tier = 3
     mode = "single"
     summary = "put the bread on the scale and let go, by end-effector targets"
-    skills = ("move_to",)
     time_limit_s = 40.0
     max_plans = 8
 
@@ -48,17 +47,14 @@ class PlaceObjectScale(Task):
                 rng.uniform(-0.5, 0.5),
             ),
         }
-        how = (
-            " Give each action as 16 numbers: position (m), quaternion (w x y z) and gripper "
-            "(0 closed, 1 open) of the left hand, then of the right."
-        )
         return Layout(
             poses,
-            f"Put the bread on the scale so that the scale alone carries it, and let go.{how}",
+            "Put the bread on the scale so that the scale alone carries it, and let go."
+            f"{self.note}",
             reach={"bread": (arm,)},
             paraphrases=(
-                f"Weigh the bread: lay it flat on the scale and take your hands off.{how}",
-                f"The bread belongs on the scale, fully on its plate and released.{how}",
+                f"Weigh the bread: lay it flat on the scale and take your hands off.{self.note}",
+                f"The bread belongs on the scale, fully on its plate and released.{self.note}",
             ),
         )
 

@@ -146,7 +146,7 @@ class ChatPlanner(ABC):
         task = tasks.get(scene.task)
         self._forget()
         self._scene, self._seed, self._skills = scene, seed, task.skills
-        self._actions = task.skills == ("move_to",)
+        self._actions = task.raw_actions
         self._spoken = self._dialect == SPOKEN and not self._actions
         self._find_name = name_finder(scene, self._prompts.tells_names)
 

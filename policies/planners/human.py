@@ -70,7 +70,7 @@ class HumanPlanner:
     def reset(self, scene: Scene, seed: int) -> None:
         """Begin an episode."""
         self._scene, self._start = scene, None
-        self._actions = tasks.get(scene.task).skills == ("move_to",)
+        self._actions = tasks.get(scene.task).raw_actions
         self._find_name = name_finder(scene, self._prompts.tells_names)
         self._say(HOW)
 

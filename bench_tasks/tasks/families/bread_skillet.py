@@ -101,9 +101,6 @@ class BreadSkillet(Task):
             ),
         )
 
-    note = ""
-    """What the instruction says of how actions are given."""
-
     def goal(self, scene: Scene) -> Goal:
         """Bread in the pan, the pan level on the table in the middle, both let go."""
         filler = scene.params["filler"]

@@ -88,9 +88,6 @@ class BurgerFries(Task):
             ),
         )
 
-    note = ""
-    """What the instruction says of how actions are given."""
-
     def goal(self, scene: Scene) -> Goal:
         """Both stand on the tray, which is where it was; nothing is held."""
         arms = scene.params["arms"]

@@ -12,17 +12,10 @@ from bench_tasks.view import View, compose, rotation_matrix
 from bench_tasks.vocabulary import ARMS, Grasp, SkillCall, other_arm
 
 __all__ = [
-    "RAW_ACTION_NOTE", "Carry", "Step", "action_steps", "both_action_steps", "done",
-    "nearest_grasp", "next_steps",
+    "Carry", "Step", "action_steps", "both_action_steps", "done", "nearest_grasp", "next_steps",
 ]
 
 Step = tuple[SkillCall, ...]
-
-RAW_ACTION_NOTE = (
-    " Give each action as 16 numbers: position (m), quaternion (w x y z) and gripper "
-    "(0 closed, 1 open) of the left hand, then of the right."
-)
-"""What the instruction of a tier-3 task ends with."""
 
 APPROACH_M = 0.10
 TRAVEL_M = 0.22

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
 
 import numpy as np
 
@@ -23,8 +22,6 @@ class RollerTask(LiftingTask):
     """Lift the roller, one hand on each handle, level."""
 
     item = "roller"
-    how: ClassVar[str] = ""
-    """What the instruction adds on the form of the actions."""
 
     def objects(self) -> tuple[ObjectSpec, ...]:
         """The roller."""
@@ -44,7 +41,7 @@ class RollerTask(LiftingTask):
             "Both arms together: grip one handle of the rolling pin each, then raise it evenly to "
             "10 cm above the table at least and stay there.",
         )
-        instruction, *paraphrases = (text + self.how for text in texts)
+        instruction, *paraphrases = (text + self.note for text in texts)
         return Layout(
             {"roller": pose}, instruction, reach={"roller": ARMS}, paraphrases=tuple(paraphrases)
         )
