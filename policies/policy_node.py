@@ -13,7 +13,7 @@ from bench_interfaces.srv import Infer, ResetAgent, SetPlan
 from sensor_msgs.msg import CompressedImage
 
 from bench_tasks import cdr
-from bench_tasks.errors import BenchError, UsageError
+from bench_tasks.errors import BenchError
 from bench_tasks.images import decode_depth, decode_frame, depth_topic, image_topic
 from bench_tasks.node_ros import (
     LATEST,
@@ -29,6 +29,7 @@ from bench_tasks.node_ros import (
 from bench_tasks.node_ros import main as run_node
 from bench_tasks.vocabulary import CameraFrame, Depth, Observation, Plan, Scene, WorldState
 from policies import make_policy
+from policies.after_reset import after_reset
 
 __all__ = ["PolicyNode", "main"]
 
@@ -139,8 +140,7 @@ class PolicyNode(BenchNode):
         return answer(response, lambda: self._answer(request.seq, response))
 
     def _answer(self, seq: int, response: Infer.Response) -> None:
-        if self._scene is None:
-            raise UsageError("the policy was used before it was reset")
+        scene = after_reset(self._scene, "the policy")
         if not self._wait_for(seq):
             have = "none" if self._state is None else str(self._state.seq)
             raise BenchError(f"the policy has not got state {seq} and its pictures, but {have}")
@@ -155,7 +155,7 @@ class PolicyNode(BenchNode):
         response.detail = json.dumps(chunk.detail if chunk.needs_plan else {"seq": chunk.seq})
         if not chunk.needs_plan:
             self._chunk_out.publish(
-                cdr.encode_chunk(chunk, state.stamp_ns, self._scene.control_period_ns)
+                cdr.encode_chunk(chunk, state.stamp_ns, scene.control_period_ns)
             )
 
 

@@ -25,6 +25,7 @@ from bench_tasks.vocabulary import (
     SkillCall,
     WorldState,
 )
+from policies.after_reset import after_reset
 from policies.planners.answers import (
     answer_schema,
     name_finder,
@@ -152,13 +153,13 @@ class ChatPlanner(ABC):
 
     def observe(self, observation: Observation) -> None:
         """Keep the pictures for the next question or plan, if memory is on."""
-        self._need_scene()
+        self._episode()
         if self.options.history == "multi" and observation.frames:
             self._shown += [self._prompts.shown(observation), *observation.frames]
 
     def plan(self, request: PlanRequest) -> Plan:
         """Ask for the next steps. PlannerError when the model cannot be asked."""
-        scene, observation = self._need_scene(), request.observation
+        scene, observation = self._episode(), request.observation
         if self._start is None:
             self._start = observation.state
         if "held" in request.feedback:
@@ -191,7 +192,7 @@ class ChatPlanner(ABC):
 
     def ask(self, question: Question, observation: Observation) -> Answer:
         """Ask a question. PlannerError when the model cannot be asked."""
-        scene, frames = self._need_scene(), observation.frames
+        scene, frames = self._episode(), observation.frames
         text = self._prompts.question(question, observation, scene)
         system, schema = self._prompts.question_system(), answer_schema(question)
         completion, transcript, latency = self._call(system, text, frames, schema)
@@ -214,10 +215,8 @@ class ChatPlanner(ABC):
 
     # -- one call --------------------------------------------------------------------------------
 
-    def _need_scene(self) -> Scene:
-        if self._scene is None:
-            raise BenchError(f"planner {self.name} was used before it was reset")
-        return self._scene
+    def _episode(self) -> Scene:
+        return after_reset(self._scene, f"planner {self.name}")
 
     def _call(
         self, system: str, text: str, frames: tuple[CameraFrame, ...], schema: dict[str, Any]

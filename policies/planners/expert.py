@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import bench_tasks.tasks as tasks
-from bench_tasks.errors import BenchError, UsageError
+from bench_tasks.errors import UsageError
 from bench_tasks.tasks.base import Ask, Task
 from bench_tasks.view import View
 from bench_tasks.vocabulary import (
@@ -16,6 +16,7 @@ from bench_tasks.vocabulary import (
     Scene,
     WorldState,
 )
+from policies.after_reset import after_reset
 
 __all__ = ["ExpertPlanner"]
 
@@ -27,13 +28,13 @@ class ExpertPlanner:
 
     def __init__(self) -> None:
         """Start without an episode."""
-        self._task: Task | None = None
         self._scene: Scene | None = None
         self._start: WorldState | None = None
 
     def reset(self, scene: Scene, seed: int) -> None:
         """Look up the scene's task; UsageError when there is no such task."""
-        self._task, self._scene, self._start = tasks.get(scene.task), scene, None
+        tasks.get(scene.task)
+        self._scene, self._start = scene, None
 
     def observe(self, observation: Observation) -> None:
         """Nothing to see that it does not know."""
@@ -56,6 +57,5 @@ class ExpertPlanner:
         raise UsageError(f"task {scene.task!r} has no question {question.name!r}")
 
     def _episode(self) -> tuple[Task, Scene]:
-        if self._task is None or self._scene is None:
-            raise BenchError("the expert planner was used before it was reset")
-        return self._task, self._scene
+        scene = after_reset(self._scene, "planner expert")
+        return tasks.get(scene.task), scene

@@ -21,6 +21,7 @@ from bench_tasks.vocabulary import (
     Scene,
     WorldState,
 )
+from policies.after_reset import after_reset
 from policies.planners.answers import name_finder, read_answers, read_plan
 from policies.planners.jsontext import AnswerError
 from policies.prompts import Prompts
@@ -119,9 +120,7 @@ class HumanPlanner:
         return Answer(values, raw, latency, {"planner": "human", "notes": notes})
 
     def _episode(self) -> Scene:
-        if self._scene is None:
-            raise BenchError("planner human was used before it was reset")
-        return self._scene
+        return after_reset(self._scene, "planner human")
 
     def _say(self, text: str) -> None:
         out = self._sink or sys.stdout

@@ -7,7 +7,6 @@ import zlib
 import numpy as np
 
 from bench_tasks import tasks
-from bench_tasks.errors import BenchError
 from bench_tasks.vocabulary import (
     ARMS,
     MAX_OPENING_M,
@@ -20,6 +19,7 @@ from bench_tasks.vocabulary import (
     Scene,
     SkillCall,
 )
+from policies.after_reset import after_reset
 
 __all__ = ["RandomPlanner"]
 
@@ -54,16 +54,14 @@ class RandomPlanner:
 
     def plan(self, request: PlanRequest) -> Plan:
         """Return random steps, or now and then none."""
-        if self._scene is None:
-            raise BenchError("the random planner was used before it was reset")
+        after_reset(self._scene, "planner random")
         if request.turn > 0 and self._rng.random() < STOP_PROBABILITY:
             return Plan(())
         return Plan(tuple(self._step() for _ in range(int(self._rng.integers(1, 4))))).checked()
 
     def ask(self, question: Question, observation: Observation) -> Answer:
         """Return one valid choice per item."""
-        if self._scene is None:
-            raise BenchError("the random planner was used before it was reset")
+        after_reset(self._scene, "planner random")
         return Answer(
             {item: str(self._rng.choice(list(c))) for item, c in question.choices.items()}
         )

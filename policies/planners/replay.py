@@ -19,6 +19,7 @@ from bench_tasks.vocabulary import (
     Scene,
     SkillCall,
 )
+from policies.after_reset import after_reset
 
 __all__ = ["ReplayOptions", "ReplayPlanner"]
 
@@ -92,9 +93,7 @@ class ReplayPlanner:
         raise self._end(f"there is no answer to {question.name!r} in the recording")
 
     def _said(self) -> list[Event]:
-        if self._events is None:
-            raise BenchError("the replay planner was used before it was reset")
-        return self._events
+        return after_reset(self._events, "planner replay")
 
     def _end(self, otherwise: str) -> BenchError:
         """The error that ended the recorded episode, if it was the planner's."""

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bench_tasks.errors import BenchError, UsageError
+from bench_tasks.errors import UsageError
 from bench_tasks.vocabulary import (
     ActionChunk,
     CameraFrame,
@@ -23,6 +23,7 @@ from bench_tasks.vocabulary import (
     Plan,
     Scene,
 )
+from policies.after_reset import after_reset
 from policies.remote.actions import chunk_values
 from policies.remote.codec import WireError
 from policies.remote.embodiment import Embodiment, load
@@ -159,8 +160,7 @@ class RemotePolicy:
 
     def infer(self, observation: Observation) -> ActionChunk:
         """The server's next actions, checked; WireError when there are none that can be used."""
-        if self._scene is None:
-            raise BenchError(f"the policy {self.NAME} was used before it was reset")
+        after_reset(self._scene, f"policy {self.NAME}")
         if self._failed:
             raise WireError(self._failed)
         state = observation.state
@@ -178,15 +178,14 @@ class RemotePolicy:
 
     def answer(self, observation: Observation) -> dict[str, Any]:
         """The server's answer to an observation as it is, before any number in it is checked."""
-        if self._scene is None:
-            raise BenchError(f"the policy {self.NAME} was used before it was reset")
+        scene = after_reset(self._scene, f"policy {self.NAME}")
         # Until a chunk has been executed there is only one moment to show.
         frames = (self._frames if self.latency_s else []) or [observation.frames]
         deadline_s = self.options.deadline_s if self._answered else self.options.first_deadline_s
         begun = time.monotonic()
         try:
             message = request(
-                self.embodiment, observation.state, frames, self._scene, self._seed
+                self.embodiment, observation.state, frames, scene, self._seed
             )
             reply = self._call(message, deadline_s)
         except WireError as error:

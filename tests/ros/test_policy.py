@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bench_tasks import cdr
-from bench_tasks.errors import BenchError, UsageError
+from bench_tasks.errors import BenchError
 from bench_tasks.vocabulary import ObjectInfo, Scene, WorldState
 
 pytestmark = pytest.mark.ros
@@ -91,6 +91,6 @@ def test_before_the_first_episode_it_says_so(policy):
     from bench_interfaces.srv import Infer
 
     _, _, infer, chunks = policy
-    with pytest.raises(UsageError, match="before it was reset"):
+    with pytest.raises(BenchError, match="before it was reset"):
         infer.call(Infer.Request(seq=0))
     assert chunks.empty()
