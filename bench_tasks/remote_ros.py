@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -179,6 +179,14 @@ class RemotePlanner:
         return Answer.from_json(response.answer)
 
 
+@dataclass(frozen=True)
+class OnTopic(ActionChunk):
+    """A chunk that the policy's node has published: its length is true, zeros stand for the rest.
+
+    The actions go straight to the world; the conductor only has to know how many states follow.
+    """
+
+
 class RemotePolicy:
     """The node `policy` as a `protocols.Policy`. Its chunks go straight to the world."""
 
@@ -186,11 +194,9 @@ class RemotePolicy:
         """Ask the node who it is."""
         self._graph = graph
         self.metadata = _metadata(graph.policy_reset.call(ResetAgent.Request()).metadata)
-        self.under_way: ActionChunk | None = None
 
     def reset(self, scene: Scene, seed: int) -> None:
         """Begin an episode."""
-        self.under_way = None
         self._graph.policy_reset.call(ResetAgent.Request(scene=scene.to_json(), seed=seed))
 
     def accept(self, plan: Plan) -> None:
@@ -198,7 +204,7 @@ class RemotePolicy:
         self._graph.set_plan.call(SetPlan.Request(plan=plan.to_json()))
 
     def infer(self, observation: Observation) -> ActionChunk:
-        """Let the policy answer a state. The values stay on the action topic: zeros stand here."""
+        """Let the policy answer a state."""
         seq = observation.state.seq
         response = self._graph.infer.call(Infer.Request(seq=seq))
         detail: dict[str, Any] = json.loads(response.detail or "{}")
@@ -206,18 +212,16 @@ class RemotePolicy:
             return ActionChunk(seq, np.zeros((0, 16)), True, detail)
         # In realtime a later state may have been answered: here the chunk begins at this one.
         count = int(detail["seq"]) - seq + response.actions
-        self.under_way = ActionChunk(seq, np.zeros((count, 16)))
         self._graph.sent["/policy/action_chunk"] += 1
-        return self.under_way
+        return OnTopic(seq, np.zeros((count, 16)))
 
 
 class TopicSink:
     """An `episode.Sink` that publishes what no other node has published already."""
 
     def __init__(self, graph: Graph) -> None:
-        """Publish on the topics of `graph`; `policy` must be set before the first chunk."""
+        """Publish on the topics of `graph`."""
         self._graph = graph
-        self.policy: RemotePolicy | None = None
         self.begun = False
         self.last_seq = 0
         self._hash = cdr.StateHash()
@@ -238,8 +242,8 @@ class TopicSink:
         return self._hash.hexdigest()
 
     def chunk(self, chunk: ActionChunk, stamp_ns: int) -> None:
-        """Publish the conductor's own chunks; the policy's are under way."""
-        if self.policy is not None and chunk is self.policy.under_way:
+        """Publish the conductor's own chunks."""
+        if isinstance(chunk, OnTopic):
             return
         if self._graph.realtime:
             return  # the world holds the last command by itself

@@ -227,7 +227,6 @@ class _Run:
         if config.record:
             self._start_recording(task, seed, self._path(task, seed))
         sink = TopicSink(self.graph)
-        sink.policy = self.policy
         world = RemoteWorld(self.graph, sink)
         options = Options(config.cameras if config.record else (), config.latency, config.vary)
         clock = time.perf_counter()
