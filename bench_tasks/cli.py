@@ -59,6 +59,13 @@ def _number(minimum: int) -> Callable[[str], int]:
     return parse
 
 
+def _seconds(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"not a number of seconds: {text!r}") from None
+
+
 def _names(text: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in text.split(",") if word.strip())
 
@@ -117,6 +124,23 @@ def _parser() -> argparse.ArgumentParser:
         "--latency", metavar="L",
         help="what thinking costs in simulated time: free (default), measured, or seconds a plan",
     )  # fmt: skip
+    sub.add_argument(
+        "--execution", metavar="MODE",
+        help="how the policy's chunks are executed: sync (default), async, rtc",
+    )
+    sub.add_argument(
+        "--policy-latency", metavar="L",
+        help="what a policy's call costs in simulated time: free (default), measured, or seconds",
+    )
+    sub.add_argument(
+        "--execute", type=_number(0), metavar="N",
+        help="control periods (20 ms) from one call of the policy to the next, in sync the actions "
+        "executed of each chunk; 0: as many as the mode allows (default)",
+    )
+    sub.add_argument(
+        "--policy-deadline-s", type=_seconds, metavar="S",
+        help="after so long a policy's answer is not used any more (default: 10)",
+    )
     sub.add_argument(
         "--vary", type=_names, metavar="A,B",
         help="what to randomise beyond the layout, or all: " + ", ".join(AXES),
@@ -207,7 +231,8 @@ def _run(args: argparse.Namespace) -> int:
 
     options: dict[str, Any] = read_config(args.config) if args.config else {}
     for key in ("tasks", "planner", "policy", "episodes", "seed", "out", "cameras", "latency",
-                "record", "vary", "jobs", "objects"):  # fmt: skip
+                "record", "vary", "jobs", "objects", "execution", "policy_latency", "execute",
+                "policy_deadline_s"):  # fmt: skip
         value = getattr(args, key)
         if value is not None:
             options[key] = value

@@ -11,6 +11,7 @@ from typing import Any
 
 from bench_tasks import tasks
 from bench_tasks.errors import UsageError, unknown
+from bench_tasks.execution import Execution, check_latency
 from bench_tasks.manifest import FORMAT_VERSION
 from bench_tasks.object_sets import ObjectSet, read_set
 from bench_tasks.vocabulary import AXES
@@ -34,7 +35,9 @@ class RunConfig:
     costs in simulated time: "free", "measured", or seconds per plan. Without `record` no bag is
     written, only the live result is kept. `vary` names axes of scene randomisation. Processes that
     share the episodes are `jobs`; the results are the same with any number. `objects` is a set of
-    evolved objects, by name or file, that take the places of those of their kinds.
+    evolved objects, by name or file, that take the places of those of their kinds. How a policy's
+    chunks are executed is said by `execution`, `policy_latency`, `execute` and `policy_deadline_s`,
+    see `execution.Execution`.
     """
 
     tasks: tuple[str, ...]
@@ -49,6 +52,10 @@ class RunConfig:
     vary: tuple[str, ...] = ()
     jobs: int = 1
     objects: str = ""
+    execution: str = "sync"
+    policy_latency: str = "free"
+    execute: int = 0
+    policy_deadline_s: float = 10.0
 
     def checked(self) -> RunConfig:
         """Return self; UsageError names the first wrong value and what is valid."""
@@ -76,15 +83,8 @@ class RunConfig:
         self.check_seeds()
         if not 1 <= self.jobs <= MAX_JOBS:
             raise UsageError(f"jobs must be from 1 to {MAX_JOBS}, got {self.jobs}")
-        if self.latency not in ("free", "measured"):
-            try:
-                seconds = float(self.latency)
-            except ValueError:
-                seconds = -1.0
-            if not 0.0 <= seconds < 3600.0:
-                raise UsageError(
-                    f"latency must be free, measured or a number of seconds, got {self.latency!r}"
-                )
+        check_latency("latency", self.latency)
+        self.executing.checked()
         return self
 
     def check_seeds(self) -> None:
@@ -95,6 +95,13 @@ class RunConfig:
                 f"seeds {first} to {last} are kept for demonstrations (bench_tasks collect), "
                 f"got {self.seeds[0]} to {self.seeds[-1]}"
             )
+
+    @property
+    def executing(self) -> Execution:
+        """How the policy's chunks are executed."""
+        return Execution(
+            self.execution, self.policy_latency, self.execute, self.policy_deadline_s
+        )
 
     @cached_property
     def evolved(self) -> ObjectSet | None:
@@ -130,11 +137,16 @@ def _typed(name: str, value: Any) -> Any:
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             raise UsageError(f"{name} must be a list of names, got {short(value)}")
         return tuple(value)
-    if name == "latency":
+    if name in ("latency", "policy_latency"):
         if isinstance(value, bool) or not isinstance(value, str | int | float):
-            raise UsageError(f"latency must be free, measured or seconds, got {short(value)}")
+            raise UsageError(f"{name} must be free, measured or seconds, got {short(value)}")
         return str(value)
-    kind = {"episodes": int, "seed": int, "record": bool, "jobs": int}.get(name, str)
+    if name == "policy_deadline_s" and type(value) is int:
+        return float(value)
+    kind = {
+        "episodes": int, "seed": int, "record": bool, "jobs": int, "execute": int,
+        "policy_deadline_s": float,
+    }.get(name, str)  # fmt: skip
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise UsageError(f"{name} must be of type {kind.__name__}, got {short(value)}")
     return value

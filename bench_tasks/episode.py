@@ -14,6 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from bench_tasks.errors import BenchError, GoneNode, UsageError, trace_of, unknown
+from bench_tasks.execution import CALL, Execution
 from bench_tasks.monitor import Monitor
 from bench_tasks.protocols import Planner, Policy, World
 from bench_tasks.tasks.base import Ask, MoveObjects, Show, Task, Wait
@@ -70,12 +71,14 @@ class Options:
     """How to run: `keyframe_cameras` are pictured at the start, at each plan and at the end.
 
     `latency` charges the planner's time in simulated time: "free" (none), "measured", or a
-    number of seconds for each plan. `vary` names axes of scene randomisation.
+    number of seconds for each plan. `vary` names axes of scene randomisation. `execution` is how
+    the policy executes its chunks, for the record: it does so itself.
     """
 
     keyframe_cameras: tuple[str, ...] = ()
     latency: str = "free"
     vary: tuple[str, ...] = ()
+    execution: Execution = Execution()
 
 
 class _End(Exception):
@@ -138,7 +141,7 @@ class _Run:
             self._call(role, partial(agent.reset, self.scene, self.seed))
         self.event(
             "begin", planner=asdict(self.planner.metadata), policy=asdict(self.policy.metadata),
-            latency=self.options.latency,
+            latency=self.options.latency, execution=self.options.execution.to_dict(),
         )
         self.keyframe()
 
@@ -219,6 +222,8 @@ class _Run:
             observation = self.observe(self.policy)
             chunk = self._call("policy", partial(self._infer, observation))
             if not chunk.needs_plan:
+                if CALL in chunk.detail:
+                    self.event(CALL, **chunk.detail[CALL])
                 self.sink.chunk(chunk, self.state.stamp_ns)
                 self.execute(chunk)
                 continue

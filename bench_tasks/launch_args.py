@@ -12,6 +12,7 @@ from bench_tasks import tasks
 from bench_tasks.config import RunConfig
 from bench_tasks.domain import claim_domain
 from bench_tasks.errors import UsageError, unknown
+from bench_tasks.execution import MODES
 from bench_tasks.manifest import writable_folder
 from bench_tasks.object_sets import shipped
 from bench_tasks.runner import check
@@ -39,6 +40,12 @@ ARGUMENTS: dict[str, tuple[str, str]] = {
     "planner": ("expert", "what turns instructions into skill calls"),
     "policy": ("skills", "what moves the arms"),
     "latency": ("free", "what thinking costs in simulated time: free, measured, or seconds a plan"),
+    "execution": ("sync", "how the policy's chunks are executed: " + ", ".join(MODES)),
+    "policy_latency": (
+        "free", "what a policy's call costs in simulated time: free, measured, or seconds"
+    ),
+    "execute": ("0", "periods from one call of the policy to the next; 0: as the mode allows"),
+    "policy_deadline_s": ("10", "after so many seconds a policy's answer is not used any more"),
     "vary": ("none", "what to randomise beyond the layout, or all: " + ", ".join(AXES)),
     "objects": ("", "set of evolved objects to use, a file or a name (bench_tasks objects list)"),
     "robot": ("sim", "whose arms: sim"),
@@ -70,6 +77,13 @@ def _whole(name: str, text: str) -> int:
         return int(text)
     except ValueError:
         raise UsageError(f"{name} must be a whole number, got {text!r}") from None
+
+
+def _seconds(name: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise UsageError(f"{name} must be a number of seconds, got {text!r}") from None
 
 
 def _flag(name: str, text: str) -> bool:
@@ -109,7 +123,12 @@ def read(given: Mapping[str, str]) -> Settings:
         # Nodes may run in another folder.
         objects=given["objects"] if given["objects"] in ("", *shipped())
         else str(Path(given["objects"]).absolute()),
+        execution=given["execution"], policy_latency=given["policy_latency"],
+        execute=_whole("execute", given["execute"]),
+        policy_deadline_s=_seconds("policy_deadline_s", given["policy_deadline_s"]),
     )  # fmt: skip
+    on_clock = config.executing.checked().on_clock(given["clock"])
+    config = replace(config, policy_latency=on_clock.latency)
     if config.planner.partition(":")[0].strip() == "human":
         raise UsageError("planner human needs a terminal, and launched nodes have none: "
                          "use bench_tasks run")  # fmt: skip

@@ -211,9 +211,9 @@ class RemotePolicy:
         if response.needs_plan:
             return ActionChunk(seq, np.zeros((0, 16)), True, detail)
         # In realtime a later state may have been answered: here the chunk begins at this one.
-        count = int(detail["seq"]) - seq + response.actions
+        count = int(detail.pop("seq")) - seq + response.actions
         self._graph.sent["/policy/action_chunk"] += 1
-        return OnTopic(seq, np.zeros((count, 16)))
+        return OnTopic(seq, np.zeros((count, 16)), detail=detail)
 
 
 class TopicSink:

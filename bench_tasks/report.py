@@ -16,13 +16,14 @@ from typing import Any
 from bench_tasks import scoring
 from bench_tasks.bag import frames
 from bench_tasks.errors import BenchError, UsageError
+from bench_tasks.latency import execution_table
 from bench_tasks.manifest import environment, read_json, utc_now
 from bench_tasks.progress import duration
 from bench_tasks.report_causes import diagnoses
 from bench_tasks.report_style import CSS
 from bench_tasks.scored_runs import wrong_runs
 from bench_tasks.scoring import EpisodeScore
-from bench_tasks.summary import Group, by_help, by_task, by_tier, category, together
+from bench_tasks.summary import Group, by_execution, by_help, by_task, by_tier, category, together
 from bench_tasks.usage import usage_table
 from bench_tasks.vocabulary import CameraFrame
 
@@ -84,7 +85,7 @@ def _results(
 
 def _undiagnosed(episodes: Sequence[EpisodeScore]) -> list[str]:
     """What result files held before failures were diagnosed."""
-    return _texts([dataclasses.replace(e, diagnosis={}, help="") for e in episodes])
+    return _texts([dataclasses.replace(e, diagnosis={}, help="", execution={}) for e in episodes])
 
 
 def _texts(episodes: Sequence[EpisodeScore]) -> list[str]:
@@ -107,7 +108,7 @@ def page(
         "<h2>Success by tier</h2>", _rates(by_tier(episodes)),
         "<h2>Success by task</h2>", _rates(by_task(episodes)),
         "<p class=soft>Bars: share of successful episodes; lines: 95\u202f% Wilson interval.</p>",
-        _answers(by_task(episodes)),
+        _answers(by_task(episodes)), _executions(by_execution(episodes)),
         "<h2>Stage progress</h2>", *[_stages(group) for group in by_task(episodes)],
         _help(episodes), diagnoses(whole), _causes(whole), _failed(whole),
         _all(by_task(episodes)), usage_table(episodes),
@@ -193,6 +194,13 @@ def _help(episodes: Sequence[EpisodeScore]) -> str:
         return ""
     note = "<p class=soft>Each level of help tells all that the one before it does, and more.</p>"
     return f"<h2>Success by help given</h2>{_rates(groups)}{note}"
+
+
+def _executions(groups: Sequence[Group]) -> str:
+    """Success against latency, where chunks were executed in several ways."""
+    if not groups:
+        return ""
+    return f"<h2>Success against latency</h2>{_rates(groups)}{execution_table(groups)}"
 
 
 def _answers(groups: Sequence[Group]) -> str:

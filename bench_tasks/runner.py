@@ -21,6 +21,7 @@ from bench_tasks.config import RunConfig
 from bench_tasks.diagnosis import Diagnosis, diagnose
 from bench_tasks.episode import Options, run_episode
 from bench_tasks.errors import BenchError, UsageError, unknown
+from bench_tasks.execution import execution_of
 from bench_tasks.manifest import (
     FORMAT_VERSION,
     RunManifest,
@@ -103,12 +104,14 @@ class _Cast:
 def _seat(config: RunConfig, world: World | None = None) -> Work:
     """What works on one (task, seed) after another, its cast being made once."""
     from policies import make_planner, make_policy
+    from policies.execution import executed
 
     if world is None:
         from sim.world import SimWorld
 
         world = SimWorld(objects=config.evolved)
-    cast = _Cast(world, make_planner(config.planner), make_policy(config.policy))
+    policy = executed(make_policy(config.policy), config.executing)
+    cast = _Cast(world, make_planner(config.planner), policy)
     return partial(_episode, cast, config)
 
 
@@ -120,7 +123,7 @@ def _begun(config: RunConfig, task: Task, seed: int) -> dict[str, Any]:
     """An episode's manifest at its start."""
     return episode_manifest(
         task.name, task.version, seed, config.planner, config.policy, latency=config.latency,
-        vary=config.vary, objects=config.objects_hash,
+        vary=config.vary, objects=config.objects_hash, execution=config.executing.to_dict(),
     )  # fmt: skip
 
 
@@ -130,7 +133,8 @@ def _episode(cast: _Cast, config: RunConfig, which: tuple[str, int], note: Note)
     sink: BagSink | HashSink = HashSink()
     if config.record:
         sink = BagSink(_place(config, task, seed), _begun(config, task, seed))
-    options = Options(config.cameras if config.record else (), config.latency, config.vary)
+    cameras = config.cameras if config.record else ()
+    options = Options(cameras, config.latency, config.vary, config.executing)
     world, policy, listener = cast.world, cast.policy, sink
     if isinstance(config, CollectConfig):  # its pictures come at a steady rate instead
         options = replace(options, keyframe_cameras=())
@@ -168,7 +172,7 @@ def _episode(cast: _Cast, config: RunConfig, which: tuple[str, int], note: Note)
         found = diagnose(task, sink.scene_seen, sink.states, sink.events, verdict)
         known |= {
             "state_hash": sink.state_hash, "diagnosis": found.to_dict() if found else {},
-            "help": scoring.help_of(sink.events),
+            "help": scoring.help_of(sink.events), "execution": execution_of(sink.events),
         }  # fmt: skip
         return scoring.live_score(task, seed, verdict, **known)
     return _without(task, seed, more["cause"], known)

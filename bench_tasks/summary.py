@@ -7,10 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from bench_tasks.execution import Execution
 from bench_tasks.scoring import EpisodeScore
 from bench_tasks.stats import wilson
 
-__all__ = ["Group", "by_help", "by_task", "by_tier", "category", "kind_of", "together"]
+__all__ = [
+    "Group", "by_execution", "by_help", "by_task", "by_tier", "category", "kind_of", "together",
+]  # fmt: skip
 
 
 def category(cause: str) -> str:
@@ -167,6 +170,36 @@ def by_help(episodes: Sequence[EpisodeScore]) -> list[Group]:
         key=lambda e: (model_of(e), HELP.index(e.help) if e.help in HELP else 9, e.help),
     )
     return _grouped(helped, lambda e: f"{model_of(e)}, help: {e.help}")
+
+
+def by_execution(episodes: Sequence[EpisodeScore]) -> list[Group]:
+    """One group per policy and way of executing its chunks, by latency; [] where all are alike.
+
+    Episodes without a record of it are left out.
+    """
+    told = [e for e in episodes if e.execution]
+    told.sort(key=lambda e: (e.policy, e.execution["mode"], *_latency(e), e.execution["execute"]))
+    if len({_way(e) for e in told}) < 2:
+        return []
+    return _grouped(told, lambda e: f"{e.policy or '?'}: {_way(e)}")
+
+
+def _way(episode: EpisodeScore) -> str:
+    how = episode.execution
+    latency = how["latency"] if how["latency"] in ("free", "measured") else f"{how['latency']} s"
+    every = f", every {how['execute']} periods" if how["execute"] else ""
+    usual = how["deadline_s"] == Execution().deadline_s
+    deadline = "" if usual else f", deadline {how['deadline_s']:g} s"
+    return f"{how['mode']}, latency {latency}{every}{deadline}"
+
+
+def _latency(episode: EpisodeScore) -> tuple[float, str]:
+    """For sorting: free, then seconds, then measured."""
+    text = episode.execution["latency"]
+    try:
+        return float(text), text
+    except ValueError:
+        return (0.0 if text == "free" else 1e9), text
 
 
 def model_of(episode: EpisodeScore) -> str:

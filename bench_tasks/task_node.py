@@ -69,6 +69,10 @@ class TaskNode(BenchNode):
             record=parameter(self, "record", True),
             vary=_names(parameter(self, "vary", "")),
             objects=parameter(self, "objects", ""),
+            execution=parameter(self, "execution", "sync"),
+            policy_latency=parameter(self, "policy_latency", "free"),
+            execute=parameter(self, "execute", 0),
+            policy_deadline_s=parameter(self, "policy_deadline_s", 10.0),
         ).checked()
         self.clock = parameter(self, "clock", "lockstep")
         self.robot = parameter(self, "robot", "sim")
@@ -228,7 +232,8 @@ class _Run:
             self._start_recording(task, seed, self._path(task, seed))
         sink = TopicSink(self.graph)
         world = RemoteWorld(self.graph, sink)
-        options = Options(config.cameras if config.record else (), config.latency, config.vary)
+        cameras = config.cameras if config.record else ()
+        options = Options(cameras, config.latency, config.vary, config.executing)
         clock = time.perf_counter()
         verdict: Verdict | None = None
         more: dict[str, Any] = {}
@@ -265,6 +270,7 @@ class _Run:
         manifest = episode_manifest(
             task.name, task.version, seed, self.config.planner, self.config.policy,
             latency=self.config.latency, vary=self.config.vary, objects=self.config.objects_hash,
+            execution=self.config.executing.to_dict(),
             clock=self.node.clock, robot=self.node.robot,
         )  # fmt: skip
         try:

@@ -35,6 +35,10 @@ def nodes(context):
         raise SystemExit(2) from None
     config = settings.config
     clock = {"clock": settings.clock}
+    execution = {
+        "execution": config.execution, "policy_latency": config.policy_latency,
+        "execute": config.execute, "policy_deadline_s": config.policy_deadline_s,
+    }  # fmt: skip
     streams = {"streams": settings.streams} if settings.streams else {}
     recorded = 1 if config.record else 0
 
@@ -55,7 +59,10 @@ def nodes(context):
         ),
         node("planner", {"planner": config.planner}),
         # Its chunks go to world and recorder.
-        node("policy", {"policy": config.policy, "listeners": 1 + recorded, **clock}),
+        node(
+            "policy",
+            {"policy": config.policy, "listeners": 1 + recorded, **execution, **clock},
+        ),
     ]
     if config.record:
         started.append(node("recorder", {}))
@@ -64,7 +71,7 @@ def nodes(context):
         "planner": config.planner, "policy": config.policy, "record": config.record,
         "latency": config.latency, "vary": ",".join(config.vary), "objects": config.objects,
         "out": str(Path(config.out).absolute()), "robot": settings.robot,
-        "command": launch_args.summary(given, "bimanual.launch.py"), **clock,
+        "command": launch_args.summary(given, "bimanual.launch.py"), **execution, **clock,
         **streams,
     }  # fmt: skip
     started.append(node("task", task))

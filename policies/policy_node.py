@@ -14,6 +14,7 @@ from sensor_msgs.msg import CompressedImage
 
 from bench_tasks import cdr
 from bench_tasks.errors import BenchError
+from bench_tasks.execution import CALL, Execution
 from bench_tasks.images import decode_depth, decode_frame, depth_topic, image_topic
 from bench_tasks.node_ros import (
     LATEST,
@@ -30,6 +31,7 @@ from bench_tasks.node_ros import main as run_node
 from bench_tasks.vocabulary import CameraFrame, Depth, Observation, Plan, Scene, WorldState
 from policies import make_policy
 from policies.after_reset import after_reset
+from policies.execution import executed
 
 __all__ = ["PolicyNode", "main"]
 
@@ -48,8 +50,14 @@ class PolicyNode(BenchNode):
         `input_wait_s` bounds the wait for the state to be answered and for its pictures.
         """
         super().__init__("policy")
-        self._policy = make_policy(parameter(self, "policy", "skills"))
-        self._realtime = parameter(self, "clock", "lockstep") == "realtime"
+        clock = parameter(self, "clock", "lockstep")
+        self._realtime = clock == "realtime"
+        execution = Execution(
+            parameter(self, "execution", "sync"), parameter(self, "policy_latency", "free"),
+            parameter(self, "execute", 0), parameter(self, "policy_deadline_s", 10.0),
+        ).checked().on_clock(clock)  # fmt: skip
+        policy = make_policy(parameter(self, "policy", "skills"))
+        self._policy = executed(policy, execution, self._realtime)
         self._listeners = parameter(self, "listeners", 1)
         self._input_wait_s = parameter(self, "input_wait_s", 5.0)
         self._scene: Scene | None = None
@@ -150,9 +158,11 @@ class PolicyNode(BenchNode):
         # A chunk that the conductor would refuse must not get to the world.
         chunk = self._policy.infer(Observation(state, frames)).checked(state.seq)
         response.needs_plan = chunk.needs_plan
-        response.actions = len(chunk.values)
+        # In realtime more is published than is executed before the next call.
+        response.actions = chunk.detail.get(CALL, {}).get("until_next", len(chunk.values))
         # In realtime the state that was answered may be a later one than was asked for.
-        response.detail = json.dumps(chunk.detail if chunk.needs_plan else {"seq": chunk.seq})
+        more = {} if chunk.needs_plan else {"seq": chunk.seq}
+        response.detail = json.dumps({**chunk.detail, **more})
         if not chunk.needs_plan:
             self._chunk_out.publish(
                 cdr.encode_chunk(chunk, state.stamp_ns, scene.control_period_ns)

@@ -163,6 +163,8 @@ MISTAKES = {
     "unknown task": ["run", "--tasks", "juggle"],
     "unknown planner": ["run", "--tasks", "lift_pot", "--planner", "oracle"],
     "unknown policy": ["run", "--tasks", "lift_pot", "--policy", "oracle"],
+    "unknown execution": ["run", "--tasks", "lift_pot", "--execution", "fast"],
+    "no deadline": ["run", "--tasks", "lift_pot", "--policy-deadline-s", "soon"],
     "wrong type": ["run", "--tasks", "lift_pot", "--episodes", "many"],
     "wrong value": ["run", "--tasks", "lift_pot", "--seed", "-1"],
     "no configuration": ["run", "--config", "{tmp}/missing.yaml"],
@@ -206,6 +208,9 @@ CONFIGS = {
     "format_version: 1\ntasks: 3": "tasks must be a list of names, got 3",
     "format_version: 1\ntasks: [3]": "tasks must be a list of names, got [3]",
     "format_version: 1\nlatency: []": "latency must be",
+    "format_version: 1\npolicy_latency: true": "policy_latency must be free, measured or seconds",
+    "format_version: 1\nexecute: all": "execute must be of type int, got 'all'",
+    "format_version: 1\npolicy_deadline_s: soon": "policy_deadline_s must be of type float",
     "format_version: 1\ntasks: [juggle]": "unknown task 'juggle'",
     "format_version: 1\nplanner: 2020-99-99": "not valid YAML: month must be in 1..12",
     "format_version: 1\nseed: 1\nseed: 2": "key 'seed' is given twice",
@@ -226,10 +231,13 @@ def test_a_malformed_configuration_is_one_line_and_status_2(text, message, tmp_p
 def test_a_configuration_is_used_and_the_command_line_overrides_it(tmp_path, capsys):
     (tmp_path / "run.yaml").write_text(
         "format_version: 1\ntasks: spatial_sparse\nseed: 3\nrecord: false\ncameras: []\n"
-        "latency: 0.5\n"
+        "latency: 0.5\npolicy_latency: 0.1\npolicy_deadline_s: 5\n"
     )
-    assert main(["run", "--config", str(tmp_path / "run.yaml"), "--seed", "4", "--json"]) == 0
+    args = ["--seed", "4", "--policy-latency", "0.2", "--execution", "async", "--execute", "7"]
+    assert main(["run", "--config", str(tmp_path / "run.yaml"), *args, "--json"]) == 0
     (episode,) = json.loads(capsys.readouterr().out)["episodes"]
+    how = {key: episode["execution"][key] for key in ("mode", "latency", "execute", "deadline_s")}
+    assert how == {"mode": "async", "latency": "0.2", "execute": 7, "deadline_s": 5.0}
     assert (episode["task"], episode["seed"], episode["bag"]) == ("spatial_sparse", 4, "")
 
 

@@ -245,3 +245,34 @@ def test_a_result_file_from_before_there_was_a_diagnosis_is_not_called_wrong(fol
     newest_scores(folder).write_text(json.dumps(raw))
     report.write_report(folder)
     assert "were scored anew" in (folder / "report.html").read_text()
+
+
+def executed(seed: int, success: bool, mode: str, latency: str, **sums) -> EpisodeScore:
+    settings = {"mode": mode, "latency": latency, "execute": 0, "deadline_s": 10.0}
+    zeros = dict.fromkeys(
+        ("calls", "latency_s", "wall_s", "late", "actions", "dropped", "held", "blended"), 0.0
+    )
+    cause, bag = "" if success else "time limit: 30 s", f"{latency}/{seed}"
+    return EpisodeScore(
+        "lift_pot", seed, success, float(success), cause, "", bag, 1.0, 10.0, tier=2,
+        policy="wam", execution={**settings, **zeros, **sums},
+    )  # fmt: skip
+
+
+def test_success_is_shown_against_latency():
+    slow = {"calls": 4.0, "latency_s": 0.8, "wall_s": 0.04, "actions": 128.0, "dropped": 40.0,
+            "held": 10.0, "late": 1.0}  # fmt: skip
+    episodes = [executed(k, k < 3, "async", "0.2", **slow) for k in range(4)]
+    episodes += [executed(k, True, "async", "free") for k in range(4)]
+    episodes += [executed(k, False, "async", "0.05") for k in range(4)]
+    checker, text = checked(report.page(episodes, {}, {}, "scores.json"))
+    text = text.replace("\u202f", " ")
+    ways = re.findall(r"wam: (async, latency (?:free|\S+ s)) (\d)/4 (\d+ % to \d+ %)", text)
+    assert ways == [
+        ("async, latency free", "4", "51 % to 100 %"),
+        ("async, latency 0.05 s", "0", "0 % to 49 %"),
+        ("async, latency 0.2 s", "3", "30 % to 95 %"),
+    ]
+    assert "10.0 s 4.0 0.200 0.0100 4 31 % 10.0 0.0" in text, "of the four with 0.2 s"
+    _, text = checked(report.page(episodes[:4], {}, {}, "scores.json"))
+    assert "Success against latency" not in text, "there is nothing to compare"

@@ -201,6 +201,10 @@ def test_what_was_finished_is_kept_when_the_run_is_stopped(world, tmp_path, stop
         ({"jobs": 0}, "jobs must be from 1 to 256, got 0"),
         ({"jobs": 2, "planner": "human:help=names"}, "human needs the terminal: jobs must be 1"),
         ({"latency": "slow"}, "free, measured or a number"),
+        ({"execution": "fast"}, "unknown execution 'fast': choose from async, rtc, sync"),
+        ({"policy_latency": "-0.1"}, "policy_latency must be free, measured or a number"),
+        ({"execute": -2}, "execute must not be negative, got -2"),
+        ({"policy_deadline_s": 0.0}, "policy_deadline_s must be more than 0"),
     ],
 )
 def test_a_wrong_configuration_creates_nothing(tmp_path, monkeypatch, change, message):
