@@ -16,8 +16,9 @@ Linear attention uses phi = softmax over the features. Blocks never straddle a b
 runs of tokens with equal masks are cut into blocks, so each pair of blocks is allowed as a whole or
 not at all, and neither branch, nor pooling, nor the choice sees a key or a query from beyond such a
 border. Masks of long runs (block-causal ones) are what this is for; with runs of one token it is
-right, but slower than `sdpa`. A cache of keys gives the same result as the whole sequence when the
-block sizes divide the runs.
+right, but slower than `sdpa`. Keys from a cache give the same result as the whole sequence with its
+mask does if they are cut alike: either `runs` says where the runs are that the mask shows there, or
+the block sizes divide them.
 """
 
 from __future__ import annotations
@@ -47,10 +48,11 @@ def make_attention(
     drop: float = 0.1,
     tau: float = 0.1,
 ) -> nn.Module:
-    """A module `forward(q, k, v, mask=None)` for one of `ATTENTIONS`.
+    """A module `forward(q, k, v, mask=None, runs=None)` for one of `ATTENTIONS`.
 
     q is (b, h, n, d), k and v are (b, h, m, d), mask is None or bool (n, m), True where a query may
-    look; the result is (b, h, n, d). A query that may look nowhere gets zeros.
+    look; the result is (b, h, n, d). A query that may look nowhere gets zeros. `runs` (m,) holds a
+    number for each key; no block holds two of them, nor any that the mask tells apart.
 
     Args:
         kind: which attention.
@@ -85,7 +87,10 @@ def make_attention(
 class DenseAttention(nn.Module):
     """Softmax attention."""
 
-    def forward(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
+    def forward(
+        self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None,
+        runs: Tensor | None = None,
+    ) -> Tensor:
         """See `make_attention`."""
         return functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
 
@@ -116,12 +121,14 @@ class _Cut:
         return blocks.sum(3) / self.filled.sum(1).to(blocks.dtype)[:, None]
 
 
-def _cut(n: int, size: int, rows: Tensor | None, device: torch.device) -> _Cut:
-    """Cut n tokens into blocks of at most `size` within each run of equal `rows` (n, any)."""
+def _cut(n: int, size: int, device: torch.device, *given: Tensor | None) -> _Cut:
+    """Cut n tokens into blocks of at most `size` within each run of equal rows of all `given`."""
     token = torch.arange(n, device=device)
     start = torch.zeros_like(token)
-    if rows is not None:
-        start[1:] = torch.where((rows[1:] != rows[:-1]).any(1), token[1:], 0)
+    for rows in given:
+        if rows is not None:
+            border = (rows[1:] != rows[:-1]).view(n - 1, -1).any(1)
+            start[1:] = torch.where(border, token[1:], start[1:])
     slot = (token - start.cummax(0).values) % size
     first = (slot == 0).nonzero().flatten()
     place = ((slot == 0).cumsum(0) - 1) * size + slot
@@ -137,11 +144,13 @@ class _Blockwise(nn.Module):
         super().__init__()
         self.block_q, self.block_k, self.keep = block_q, block_k, keep
 
-    def cut(self, q: Tensor, k: Tensor, mask: Tensor | None) -> tuple[_Cut, _Cut, Tensor]:
+    def cut(
+        self, q: Tensor, k: Tensor, mask: Tensor | None, runs: Tensor | None
+    ) -> tuple[_Cut, _Cut, Tensor]:
         """How queries and keys are cut, and bool (q blocks, k blocks): which pairs may be used."""
         by_k = None if mask is None else mask.t()
-        cut_q = _cut(q.shape[2], self.block_q, mask, q.device)
-        cut_k = _cut(k.shape[2], self.block_k, by_k, q.device)
+        cut_q = _cut(q.shape[2], self.block_q, q.device, mask)
+        cut_k = _cut(k.shape[2], self.block_k, q.device, by_k, runs)
         if mask is None:
             return cut_q, cut_k, cut_q.filled.new_ones(len(cut_q.first), len(cut_k.first))
         return cut_q, cut_k, mask[cut_q.first][:, cut_k.first]
@@ -217,9 +226,12 @@ class SparseLinearAttention(_Blockwise):
         self.drop = drop
         self.proj = nn.Parameter(torch.zeros(heads, head_dim + 1, head_dim))
 
-    def forward(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
+    def forward(
+        self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None,
+        runs: Tensor | None = None,
+    ) -> Tensor:
         """See `make_attention`."""
-        cut_q, cut_k, allowed = self.cut(q, k, mask)
+        cut_q, cut_k, allowed = self.cut(q, k, mask, runs)
         q, k, v = cut_q.split(q), cut_k.split(k), cut_k.split(v)
         order, rank = _order(cut_q.pool(q) @ cut_k.pool(k).transpose(-1, -2), allowed)
         kept, seen = self.kept(allowed), allowed.sum(1, keepdim=True)
@@ -260,9 +272,12 @@ class SparseLinearAttention2(_Blockwise):
             raise unknown("stage", stage, (1, 2))
         self._stage = stage
 
-    def forward(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
+    def forward(
+        self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None,
+        runs: Tensor | None = None,
+    ) -> Tensor:
         """See `make_attention`."""
-        cut_q, cut_k, allowed = self.cut(q, k, mask)
+        cut_q, cut_k, allowed = self.cut(q, k, mask, runs)
         kept, seen = self.kept(allowed), allowed.sum(1, keepdim=True)
         blocks_q, blocks_k, blocks_v = cut_q.split(q), cut_k.split(k), cut_k.split(v)
         pooled_q, pooled_k = cut_q.pool(blocks_q), cut_k.pool(blocks_k)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import pytest
@@ -234,12 +235,21 @@ def test_nothing_comes_through_the_mask(kind, stage):
 
 @pytest.mark.parametrize(("kind", "stage"), [("sdpa", 2), *KINDS])
 def test_one_run_after_another_with_the_keys_before_is_the_whole_sequence(kind, stage):
-    """What a cache of keys and values does, where the block sizes divide the runs."""
-    case = "causal, blocks divide the runs"
-    attention, (q, k, v) = staged(kind, stage, case), inputs(12, 12)
-    whole = attention(q, k, v, CASES[case][-1])
-    parts = [attention(q[:, :, a : a + 4], k[:, :, : a + 4], v[:, :, : a + 4]) for a in (0, 4, 8)]
-    torch.testing.assert_close(torch.cat(parts, 2), whole)
+    """What a cache of keys and values does: blocks divide the runs, or `runs` tells of these."""
+    for case, lengths in (
+        ("causal, blocks divide the runs", [4, 4, 4]),
+        ("causal, blocks across the borders", [5, 2, 6]),
+    ):
+        tell = case.endswith("borders")
+        runs = torch.repeat_interleave(torch.arange(3), torch.tensor(lengths)) if tell else None
+        count = sum(lengths)
+        attention, (q, k, v) = staged(kind, stage, case), inputs(count, count)
+        whole, ends = attention(q, k, v, CASES[case][-1]), list(itertools.accumulate(lengths))
+        parts = [
+            attention(q[:, :, a:b], k[:, :, :b], v[:, :, :b], runs=runs[:b] if tell else None)
+            for a, b in zip([0, *ends], ends, strict=False)
+        ]
+        torch.testing.assert_close(torch.cat(parts, 2), whole)
 
 
 class _Largest(TorchDispatchMode):
