@@ -3,12 +3,12 @@
 
 `error`: `sla` and `sla2` are fitted to full attention's output at equal sparsity (at least 95 %)
 and compared on videos that they were not fitted to, by relative L2 error. Bar: `sla2` below `sla`.
-The projection of `sla` is fitted in closed form by least squares, so there is nothing better for it;
+The projection of `sla` is fitted in closed form by least squares, so it has the best there is;
 router and alpha of `sla2` by Adam with the soft choice (stage 1), the error is with the hard one.
 
 The videos are made up: 8 frames of 16 x 16 tokens. A token has 16 content channels, each the sum of
 three static plane waves, over which five Gaussian spots with contents of their own move at constant
-speed, plus noise of 0.1; and 24 channels of position (sines and cosines of time, row and column in
+speed, plus noise of 0.1; and 24 channels of place (sines and cosines of time, row and column in
 four octaves). q, k and v of four heads of 32 are random projections of these channels, the same for
 all videos; k's correlates with q's at 0.8, so a token looks for tokens that are like it and near.
 The first head weighs content 4 : 1 against position, the last one 1 : 4. q is scaled by --gain: at 2
