@@ -11,7 +11,7 @@ three static plane waves, over which five Gaussian spots with contents of their 
 speed, plus noise of 0.1; and 24 channels of place (sines and cosines of time, row and column in
 four octaves). q, k and v of four heads of 32 are random projections of these channels, the same for
 all videos; k's correlates with q's at 0.8, so a token looks for tokens that are like it and near.
-The first head weighs content 4 : 1 against position, the last one 1 : 4. q is scaled by --gain: at 2
+The first head weighs content 4 : 1 against place, the last one 1 : 4. q is scaled by --gain: at 2
 the strongest 5 % of the keys hold three quarters of the attention.
 
 `cost`: processor time of one thread against sequence length, 256 to 8192, taking turns; forward,
