@@ -154,6 +154,11 @@ def _parser() -> argparse.ArgumentParser:
         help="use these evolved objects, a file or a name (see bench_tasks objects list)",
     )  # fmt: skip
     sub.add_argument(
+        "--image-size", metavar="WxH",
+        help="size of every picture in pixels (default: 320x240); a square one sees less at the "
+        "sides",
+    )  # fmt: skip
+    sub.add_argument(
         "--no-record", dest="record", action="store_false", default=None,
         help="keep no recording, only print the results",
     )  # fmt: skip
@@ -232,7 +237,7 @@ def _run(args: argparse.Namespace) -> int:
     options: dict[str, Any] = read_config(args.config) if args.config else {}
     for key in ("tasks", "planner", "policy", "episodes", "seed", "out", "cameras", "latency",
                 "record", "vary", "jobs", "objects", "execution", "policy_latency", "execute",
-                "policy_deadline_s"):  # fmt: skip
+                "policy_deadline_s", "image_size"):  # fmt: skip
         value = getattr(args, key)
         if value is not None:
             options[key] = value

@@ -12,6 +12,7 @@ from typing import Any
 from bench_tasks import tasks
 from bench_tasks.errors import UsageError, unknown
 from bench_tasks.execution import Execution, check_latency
+from bench_tasks.images import DEFAULT_SIZE, parse_size
 from bench_tasks.manifest import FORMAT_VERSION
 from bench_tasks.object_sets import ObjectSet, read_set
 from bench_tasks.vocabulary import AXES
@@ -37,7 +38,7 @@ class RunConfig:
     share the episodes are `jobs`; the results are the same with any number. `objects` is a set of
     evolved objects, by name or file, that take the places of those of their kinds. How a policy's
     chunks are executed is said by `execution`, `policy_latency`, `execute` and `policy_deadline_s`,
-    see `execution.Execution`.
+    see `execution.Execution`. `image_size` is that of every picture, width x height in pixels.
     """
 
     tasks: tuple[str, ...]
@@ -52,6 +53,7 @@ class RunConfig:
     vary: tuple[str, ...] = ()
     jobs: int = 1
     objects: str = ""
+    image_size: str = DEFAULT_SIZE
     execution: str = "sync"
     policy_latency: str = "free"
     execute: int = 0
@@ -71,6 +73,7 @@ class RunConfig:
         for axis in self.vary:
             if axis not in AXES:
                 raise unknown("axis", axis, AXES)
+        parse_size(self.image_size)
         _ = self.evolved  # UsageError when it cannot be read
         if self.episodes < 1:
             raise UsageError(f"episodes must be at least 1, got {self.episodes}")

@@ -43,6 +43,10 @@ def add(command: Command, number: Callable, names: Callable) -> None:
         "--vary", type=names, metavar="A,B",
         help="what to randomise beyond the layout, or all: " + ", ".join(AXES),
     )  # fmt: skip
+    sub.add_argument(
+        "--image-size", metavar="WxH",
+        help="size of every picture in pixels (default: 320x240)",
+    )  # fmt: skip
     sub.add_argument("--objects", metavar="SET", help="use these evolved objects")
     sub.add_argument(
         "--jobs", type=number(1), metavar="N",
@@ -60,7 +64,7 @@ def _collect(args: argparse.Namespace) -> int:
     from bench_tasks.outcome import results_table
 
     keys = ("tasks", "episodes", "seed", "out", "cameras", "picture_hz", "disturb", "vary",
-            "objects", "jobs")  # fmt: skip
+            "objects", "jobs", "image_size")  # fmt: skip
     options = {key: getattr(args, key) for key in keys if getattr(args, key) is not None}
     if options["tasks"] == ("all",):
         options["tasks"] = tuple(tasks.names())

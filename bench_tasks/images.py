@@ -5,19 +5,33 @@ from __future__ import annotations
 import struct
 
 from bench_tasks.cdr_types import decode, encode, join_ns, split_ns
+from bench_tasks.errors import UsageError
 from bench_tasks.vocabulary import CONTROL_PERIOD_NS, CameraFrame, Depth
 
 __all__ = [
-    "DEPTH_TYPE", "camera_of_depth", "camera_of_frame", "camera_of_topic", "decode_depth",
-    "decode_frame", "depth_topic", "encode_camera_info", "encode_depth",
-    "encode_frame", "encode_image", "image_topic", "info_topic", "optical_frame",
-    "picture_size",
+    "DEFAULT_SIZE", "DEPTH_TYPE", "MAX_SIZE", "camera_of_depth", "camera_of_frame",
+    "camera_of_topic", "decode_depth", "decode_frame", "depth_topic", "encode_camera_info",
+    "encode_depth", "encode_frame", "encode_image", "image_topic", "info_topic", "optical_frame",
+    "parse_size", "picture_size",
 ]  # fmt: skip
 
 _FRAME_SUFFIX = "_optical_frame"
 _TOPIC_SUFFIX, _INFO_SUFFIX = "/image_raw/compressed", "/camera_info"
 _DEPTH_SUFFIX = "/depth"
 DEPTH_TYPE = "bench_interfaces/msg/CalibratedDepth"
+DEFAULT_SIZE = "320x240"
+MIN_SIZE, MAX_SIZE = (16, 16), (1280, 960)
+
+
+def parse_size(text: str) -> tuple[int, int]:
+    """(width, height) in pixels of `WIDTHxHEIGHT`; UsageError when it is not that, or no size."""
+    words = text.split("x")
+    if len(words) == 2 and all(word.isascii() and word.isdigit() for word in words):
+        size = int(words[0][:9]), int(words[1][:9])
+        if all(a <= n <= b for a, n, b in zip(MIN_SIZE, size, MAX_SIZE, strict=True)):
+            return size
+    (a, b), (c, d) = MIN_SIZE, MAX_SIZE
+    raise UsageError(f"image size must be WIDTHxHEIGHT from {a}x{b} to {c}x{d}, got {text!r}")
 
 
 def image_topic(camera: str) -> str:

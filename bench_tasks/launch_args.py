@@ -13,6 +13,7 @@ from bench_tasks.config import RunConfig
 from bench_tasks.domain import claim_domain
 from bench_tasks.errors import UsageError, unknown
 from bench_tasks.execution import MODES
+from bench_tasks.images import DEFAULT_SIZE
 from bench_tasks.manifest import writable_folder
 from bench_tasks.object_sets import shipped
 from bench_tasks.runner import check
@@ -53,6 +54,7 @@ ARGUMENTS: dict[str, tuple[str, str]] = {
     "out": ("", "folder for recordings, results and report; default results/<UTC time>"),
     "clock": ("lockstep", "lockstep: repeatable to the bit; realtime: 50 Hz of wall time"),
     "streams": ("none", "cameras that stream while the arms move: name[@hz],..."),
+    "image_size": (DEFAULT_SIZE, "width x height of every picture, in pixels"),
     "viewer": ("none", "none, foxglove (needs foxglove_bridge) or mujoco (needs a display)"),
 }
 """Launch argument -> (default, description)."""
@@ -120,6 +122,7 @@ def read(given: Mapping[str, str]) -> Settings:
         episodes=_whole("episodes", given["episodes"]), seed=_whole("seed", given["seed"]),
         out=given["out"], record=_flag("record", given["record"]), latency=given["latency"],
         vary=() if given["vary"] == "none" else AXES if given["vary"] == "all" else vary,
+        image_size=given["image_size"],
         # Nodes may run in another folder.
         objects=given["objects"] if given["objects"] in ("", *shipped())
         else str(Path(given["objects"]).absolute()),

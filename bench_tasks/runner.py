@@ -22,6 +22,7 @@ from bench_tasks.diagnosis import Diagnosis, diagnose
 from bench_tasks.episode import Options, run_episode
 from bench_tasks.errors import BenchError, UsageError, unknown
 from bench_tasks.execution import execution_of
+from bench_tasks.images import parse_size
 from bench_tasks.manifest import (
     FORMAT_VERSION,
     RunManifest,
@@ -109,7 +110,8 @@ def _seat(config: RunConfig, world: World | None = None) -> Work:
     if world is None:
         from sim.world import SimWorld
 
-        world = SimWorld(objects=config.evolved)
+        width, height = parse_size(config.image_size)
+        world = SimWorld(width=width, height=height, objects=config.evolved)
     policy = executed(make_policy(config.policy), config.executing)
     cast = _Cast(world, make_planner(config.planner), policy)
     return partial(_episode, cast, config)

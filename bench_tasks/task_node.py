@@ -22,6 +22,7 @@ from bench_tasks.config import RunConfig
 from bench_tasks.episode import Options, run_episode
 from bench_tasks.errors import BenchError, UsageError, trace_of
 from bench_tasks.graph_ros import Graph
+from bench_tasks.images import DEFAULT_SIZE
 from bench_tasks.manifest import RunManifest, episode_manifest
 from bench_tasks.node_ros import BenchNode, Caller, LostNode, Stopped, parameter
 from bench_tasks.node_ros import main as run_node
@@ -69,6 +70,7 @@ class TaskNode(BenchNode):
             record=parameter(self, "record", True),
             vary=_names(parameter(self, "vary", "")),
             objects=parameter(self, "objects", ""),
+            image_size=parameter(self, "image_size", DEFAULT_SIZE),
             execution=parameter(self, "execution", "sync"),
             policy_latency=parameter(self, "policy_latency", "free"),
             execute=parameter(self, "execute", 0),

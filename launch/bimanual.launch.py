@@ -55,7 +55,10 @@ def nodes(context):
     started = [
         node(
             "world",
-            {**clock, **streams, "viewer": settings.viewer, "objects": config.objects},
+            {
+                **clock, **streams, "viewer": settings.viewer, "objects": config.objects,
+                "image_size": config.image_size,
+            },
         ),
         node("planner", {"planner": config.planner}),
         # Its chunks go to world and recorder.
@@ -70,7 +73,8 @@ def nodes(context):
         "tasks": ",".join(config.tasks), "episodes": config.episodes, "seed": config.seed,
         "planner": config.planner, "policy": config.policy, "record": config.record,
         "latency": config.latency, "vary": ",".join(config.vary), "objects": config.objects,
-        "out": str(Path(config.out).absolute()), "robot": settings.robot,
+        "image_size": config.image_size, "robot": settings.robot,
+        "out": str(Path(config.out).absolute()),
         "command": launch_args.summary(given, "bimanual.launch.py"), **execution, **clock,
         **streams,
     }  # fmt: skip

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import mujoco
 import numpy as np
 
+from bench_tasks.images import MAX_SIZE
 from bench_tasks.robots import TCP_OFFSET_M, arm_mjcf, base_position
 from bench_tasks.tasks.base import ObjectSpec
 from bench_tasks.vocabulary import ARMS, ObjectInfo
@@ -140,7 +141,7 @@ def build_cell(
     option.jacobian = mujoco.mjtJacobian.mjJAC_DENSE
     spec.visual.quality.offsamples = 4 if pretty else 0
     spec.visual.quality.shadowsize = 4096
-    spec.visual.global_.offwidth, spec.visual.global_.offheight = 1280, 960
+    spec.visual.global_.offwidth, spec.visual.global_.offheight = MAX_SIZE
     # In units of the extent, which is fixed here so that no object changes what is drawn.
     spec.stat.extent, spec.stat.center = 1.0, [0.35, 0.0, 0.2]
     spec.visual.map.znear, spec.visual.map.zfar = 0.01, 20.0

@@ -23,6 +23,7 @@ from sensor_msgs.msg import JointState
 from bench_tasks import cdr
 from bench_tasks.errors import BenchError, UsageError, unknown
 from bench_tasks.frames_ros import put_frames
+from bench_tasks.images import DEFAULT_SIZE, parse_size
 from bench_tasks.node_ros import (
     LATCHED,
     PERIODIC,
@@ -63,7 +64,10 @@ class WorldNode(BenchNode):
             if camera not in CAMERAS:
                 raise unknown("camera", camera, CAMERAS)
         objects = parameter(self, "objects", "")
-        self.world = SimWorld(objects=read_set(objects) if objects else None)
+        width, height = parse_size(parameter(self, "image_size", DEFAULT_SIZE))
+        self.world = SimWorld(
+            width=width, height=height, objects=read_set(objects) if objects else None
+        )
         viewer = parameter(self, "viewer", "none")
         if viewer not in ("none", "foxglove", "mujoco"):
             raise UsageError(f"viewer must be none, foxglove or mujoco, got {viewer!r}")

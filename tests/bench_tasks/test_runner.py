@@ -201,6 +201,9 @@ def test_what_was_finished_is_kept_when_the_run_is_stopped(world, tmp_path, stop
         ({"jobs": 0}, "jobs must be from 1 to 256, got 0"),
         ({"jobs": 2, "planner": "human:help=names"}, "human needs the terminal: jobs must be 1"),
         ({"latency": "slow"}, "free, measured or a number"),
+        ({"image_size": "224"}, "^image size must be WIDTHxHEIGHT from 16x16 to 1280x960, got"),
+        ({"image_size": "8x8"}, "got '8x8'"),
+        ({"image_size": "1281x960"}, "got '1281x960'"),
         ({"execution": "fast"}, "unknown execution 'fast': choose from async, rtc, sync"),
         ({"policy_latency": "-0.1"}, "policy_latency must be free, measured or a number"),
         ({"execute": -2}, "execute must not be negative, got -2"),
@@ -212,6 +215,13 @@ def test_a_wrong_configuration_creates_nothing(tmp_path, monkeypatch, change, me
     with pytest.raises(UsageError, match=message):
         runner.run(replace(QUICK, **{"out": str(tmp_path / "out"), **change}))
     assert not (tmp_path / "out").exists()
+
+
+def test_pictures_have_the_size_that_was_asked_for(tmp_path):
+    config = RunConfig(("spatial_sparse",), image_size="224x200", out=str(tmp_path / "out"))
+    (episode,) = runner.run(config).episodes
+    taken = list(frames(Path(episode.bag)))
+    assert taken and {(frame.width, frame.height) for frame in taken} == {(224, 200)}
 
 
 def test_a_folder_holds_one_run(finished):

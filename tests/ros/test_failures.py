@@ -39,6 +39,7 @@ def test_a_missing_node_is_named(nodes, tmp_path):
         ("task", {"tasks": "lift_pot", "episodes": 0}, "episodes must be at least 1"),
         ("task", {"tasks": "lift_pot", "episodes": "many"}, "episodes"),
         ("world", {"clock": "sundial"}, "clock must be lockstep or realtime, got 'sundial'"),
+        ("world", {"image_size": "big"}, "image size must be WIDTHxHEIGHT"),
         ("world", {"streams": "nose"}, "unknown camera 'nose': choose from"),
     ],
 )

@@ -87,7 +87,7 @@ def test_a_set_of_evolved_objects_is_used(make_world):
 
 
 def test_streaming_cameras_publish_at_their_rate(make_world, client):
-    from sensor_msgs.msg import CompressedImage, Image
+    from sensor_msgs.msg import CameraInfo, CompressedImage, Image
 
     from bench_tasks.images import decode_frame
     from bench_tasks.node_ros import PERIODIC
@@ -100,7 +100,9 @@ def test_streaming_cameras_publish_at_their_rate(make_world, client):
             lambda data, found=found: found.append(decode_frame(data)), PERIODIC, raw=True,
         )
     client.create_subscription(Image, "/head/image_raw", raw.put, PERIODIC)
-    world = make_world(streams="head,left_wrist@25")
+    infos: queue.Queue = queue.Queue()
+    client.create_subscription(CameraInfo, "/head/camera_info", infos.put, PERIODIC)
+    world = make_world(streams="head,left_wrist@25", image_size="224x200")
     world.send(0, world.hold(20))
     assert [world.state().seq for _ in range(20)][-1] == 20
     end = time.monotonic() + DEADLINE_S
@@ -110,8 +112,11 @@ def test_streaming_cameras_publish_at_their_rate(make_world, client):
     assert [p.seq for p in pictures["head"]] == [0, 5, 10, 15, 20]
     assert [p.seq for p in pictures["left_wrist"]] == list(range(0, 21, 2))
     image = raw.get(timeout=DEADLINE_S)
-    assert (image.width, image.height, image.encoding) == (320, 240, "rgb8")
-    assert len(image.data) == 320 * 240 * 3
+    assert (image.width, image.height, image.encoding) == (224, 200, "rgb8")
+    assert len(image.data) == 224 * 200 * 3
+    assert {(p.width, p.height) for p in pictures["head"]} == {(224, 200)}
+    info = infos.get(timeout=DEADLINE_S)
+    assert (info.width, info.height, info.k[2], info.k[5]) == (224, 200, 111.5, 99.5)
 
 
 def test_realtime_runs_by_itself_and_drops_stale_chunks(make_world):
