@@ -36,6 +36,10 @@ RATES_HZ = tuple(hz for hz in range(1, round(CONTROL_HZ) + 1) if CONTROL_HZ % hz
 RELAXATION_S = 0.5
 """How long a disturbance takes to be forgotten."""
 MAX_DISTURB_RAD = 0.1
+OPEN_M, FADE = 0.075, 0.1
+"""An arm is disturbed while its hand is open: what it does with what it holds succeeds or fails by
+millimetres. The disturbance fades in and out by this share of the rest each period."""
+_HANDS = [7, 15]
 _ARM_JOINTS = [k for k in range(ACTION_SIZE) if k % 8 != 7]
 
 
@@ -44,7 +48,7 @@ class CollectConfig(RunConfig):
     """A run for demonstrations: seeds of their own, `picture_hz` pictures a second.
 
     `disturb` (rad) is the standard deviation, in each arm joint, of what is added to the commands
-    that are executed; those that were asked for stay what the expert wants (DART, arXiv
+    that are executed while its hand is open; those that were asked for stay what the expert wants (DART, arXiv
     1703.09327: data on how to come back).
     """
 
@@ -123,6 +127,7 @@ class _Pictured:
         scene, state = self._world.reset(task, seed, vary)
         self._command = state.command
         self._disturbance = Disturbance(task, seed, self._config.disturb)
+        self._free = np.ones(2)
         self._picture(state)
         return scene, state
 
@@ -144,7 +149,11 @@ class _Pictured:
         # To ask for what was executed is to hold still: disturbed again and again, it would drift.
         if not self._config.disturb or (values == self._command).all():
             return values
-        return values + [self._disturbance.next() for _ in values]
+        noise = np.stack([self._disturbance.next() for _ in values])
+        for row, action in zip(noise, values, strict=True):
+            self._free += ((action[_HANDS] >= OPEN_M) - self._free) * FADE
+            row *= np.repeat(self._free, ACTION_SIZE // 2)
+        return values + noise
 
     def move_objects(self, poses: dict[str, np.ndarray]) -> None:
         self._world.move_objects(poses)

@@ -34,6 +34,7 @@ POLICIES: dict[str, str] = {
     "skills": "policies.skills:SkillPolicy",
     "random": "policies.floors:RandomPolicy",
     "hold": "policies.floors:HoldPolicy",
+    "wam": "policies.wam.policy:WamPolicy",
     "openpi": "policies.remote.openpi:OpenPIPolicy",
     "dreamzero": "policies.remote.dreamzero:DreamZeroPolicy",
     "gr00t": "policies.remote.gr00t:Gr00tPolicy",

@@ -1,0 +1,79 @@
+"""One file for a trained model: safetensors with all that made it in the metadata."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+
+from bench_tasks.errors import UsageError
+from policies.wam.autoencoder import Autoencoder
+from policies.wam.data import Scaler
+from policies.wam.model import Transformer
+from policies.wam.shape import Shape
+
+__all__ = ["FORMAT_VERSION", "Checkpoint", "load_checkpoint", "save_checkpoint"]
+
+FORMAT_VERSION = 1
+
+
+@dataclass
+class Checkpoint:
+    """A model, its autoencoder, its scaling, and `made`: command, seed, data hash, tasks, steps."""
+
+    model: Transformer
+    autoencoder: Autoencoder
+    scaler: Scaler
+    made: dict[str, Any] = field(default_factory=dict)
+
+
+def save_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
+    """Write a checkpoint, its weights as 16 bit floats; the file appears complete or not at all."""
+    tensors = {
+        f"{part}.{name}": value.half().contiguous()
+        for part, module in (("model", checkpoint.model), ("autoencoder", checkpoint.autoencoder))
+        for name, value in module.state_dict().items()
+    }
+    head = {
+        "format_version": FORMAT_VERSION, "shape": checkpoint.model.shape.to_dict(),
+        "scaler": {
+            "state": checkpoint.scaler.state.tolist(), "action": checkpoint.scaler.action.tolist(),
+        },
+        "made": checkpoint.made,
+    }  # fmt: skip
+    part = path.with_suffix(".part")
+    save_file(tensors, part, {"bench_tasks": json.dumps(head)})
+    part.replace(path)
+
+
+def load_checkpoint(path: Path) -> Checkpoint:
+    """Read a checkpoint, weights as 32 bit floats; UsageError when it is none or another's."""
+    try:
+        with safe_open(path, "pt") as file:
+            head = json.loads((file.metadata() or {}).get("bench_tasks", "null"))
+            tensors = {name: file.get_tensor(name).float() for name in file.keys()}  # noqa: SIM118
+    except (OSError, SafetensorError, ValueError) as error:
+        raise UsageError(f"cannot read the checkpoint {path}: {error}") from None
+    if not isinstance(head, dict) or head.get("format_version") != FORMAT_VERSION:
+        found = head.get("format_version") if isinstance(head, dict) else "none"
+        raise UsageError(
+            f"{path} is no checkpoint of format_version {FORMAT_VERSION}: it says {found}"
+        )
+    try:
+        shape = Shape(**head["shape"])
+        model, autoencoder = Transformer(shape), Autoencoder(shape.latent)
+        for prefix, module in (("model.", model), ("autoencoder.", autoencoder)):
+            module.load_state_dict({
+                name.removeprefix(prefix): value
+                for name, value in tensors.items() if name.startswith(prefix)
+            })  # fmt: skip
+        scaler = Scaler(*(np.array(head["scaler"][key]) for key in ("state", "action")))
+    except (KeyError, TypeError, RuntimeError) as error:
+        text = " ".join(str(error).split())[:200]
+        raise UsageError(f"the checkpoint {path} does not fit this version: {text}") from None
+    return Checkpoint(model.eval(), autoencoder.eval(), scaler, head.get("made", {}))

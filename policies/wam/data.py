@@ -1,0 +1,178 @@
+"""Demonstrations as a world-action model learns from them: rows of a picture, a state, an action.
+
+A row is one picture's time. Its action is the command that is asked for at the next row's time, so
+a chunk is a path through points 1 / rows_hz apart, followed in straight lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from bench_tasks.demonstrations import Demonstration
+from bench_tasks.errors import UsageError
+from policies.wam.shape import MOSAIC, Shape, mosaic
+from policies.wam.text import embed
+
+__all__ = ["ARM_COLUMNS", "Rows", "Scaler", "read_rows"]
+
+ARM_COLUMNS = np.r_[0:7, 8:15]
+"""Columns of an action that are joint positions, predicted relative to the present ones."""
+
+
+@dataclass(frozen=True)
+class Scaler:
+    """Quantiles 1 % and 99 % that become -1 and 1: of states (2, 16) and of actions (2, 16).
+
+    Joint positions of actions are taken relative to the state that they answer; gripper openings
+    are not, since one that holds something is measured wider than it is commanded.
+    """
+
+    state: np.ndarray
+    action: np.ndarray
+
+    def states(self, states: np.ndarray) -> np.ndarray:
+        """Scaled states (..., 16) float32."""
+        return _scaled(states, self.state)
+
+    def actions(self, actions: np.ndarray, state: np.ndarray) -> np.ndarray:
+        """Scaled actions (..., k, 16) float32 that answer states (..., 16)."""
+        return _scaled(relative(actions, state), self.action)
+
+    def commands(self, scaled: np.ndarray, state: np.ndarray) -> np.ndarray:
+        """Commands (k, 16), the inverse of `actions`, for one state (16,)."""
+        low, high = self.action
+        values = low + (scaled.astype(np.float64) + 1.0) * (high - low) / 2
+        values[..., ARM_COLUMNS] += state[ARM_COLUMNS]
+        return values
+
+
+def _scaled(values: np.ndarray, quantiles: np.ndarray) -> np.ndarray:
+    low, high = quantiles
+    return (2.0 * (values - low) / (high - low) - 1.0).astype(np.float32)
+
+
+def relative(actions: np.ndarray, state: np.ndarray) -> np.ndarray:
+    """Actions (..., k, 16) with joint positions relative to those of states (..., 16)."""
+    values = np.array(actions, dtype=np.float64)
+    values[..., ARM_COLUMNS] -= state[..., None, ARM_COLUMNS]
+    return values
+
+
+def _quantiles(values: np.ndarray) -> np.ndarray:
+    low, high = np.quantile(values, [0.01, 0.99], axis=0)
+    wide = np.maximum(high - low, 1e-3)  # what never moves must not be blown up
+    middle = (low + high) / 2
+    return np.stack([middle - wide / 2, middle + wide / 2])
+
+
+class Rows:
+    """All rows of a set of demonstrations, those of one demonstration after the other.
+
+    state, action (n, 16); pixels (n, 144, 128, 3) uint8; latents (n, c, rows, columns) float16 when
+    they are made; first and last (n,) rows of each row's demonstration, text (n,) its instruction.
+    """
+
+    def __init__(
+        self, state: np.ndarray, action: np.ndarray, pixels: np.ndarray, lengths: list[int],
+        texts: list[str], tasks: list[str],
+    ) -> None:
+        """Bind arrays; `lengths`, `texts`, `tasks` are of the demonstrations."""
+        self.state, self.action, self.pixels = state, action, pixels
+        self.lengths, self.tasks = lengths, tasks
+        ends = np.cumsum(lengths)
+        self.first = np.repeat(ends - lengths, lengths)
+        self.last = np.repeat(ends - 1, lengths)
+        known = sorted(set(texts))
+        self._texts = torch.from_numpy(np.stack([embed(text) for text in known]))
+        self._text = np.repeat([known.index(text) for text in texts], lengths)
+        self.latents: Tensor | None = None
+
+    def __len__(self) -> int:
+        """Rows in all."""
+        return len(self.state)
+
+    def scaler(self, shape: Shape) -> Scaler:
+        """Quantiles over all rows and the chunks that begin there."""
+        steps = np.arange(shape.chunk)
+        few = np.linspace(0, len(self) - 1, min(len(self), 20000)).astype(int)
+        at = np.minimum(few[:, None] + steps, self.last[few, None])
+        moves = relative(self.action[at], self.state[few])
+        return Scaler(_quantiles(self.state), _quantiles(moves.reshape(-1, moves.shape[-1])))
+
+    def batch(
+        self, starts: np.ndarray, count: int, shape: Shape, scaler: Scaler
+    ) -> dict[str, Tensor]:
+        """Stretches of `count` observations from rows `starts` (b,) on, as `velocity_loss` wants.
+
+        Past a demonstration's end its last row goes on: the arms stay where they are.
+        """
+        assert self.latents is not None
+        end = self.last[starts, None]
+        seen = np.minimum(starts[:, None] + shape.stride * np.arange(count), end)
+        steps = seen[..., None] + np.arange(shape.chunk)
+        actions = self.action[np.minimum(steps, end[..., None])]
+        found = {
+            "latents": self._pictures(seen),
+            "states": torch.from_numpy(scaler.states(self.state[seen])),
+            "actions": torch.from_numpy(scaler.actions(actions, self.state[seen])),
+            "text": self._texts[self._text[starts]],
+        }
+        if shape.video:
+            later = seen[..., None] + shape.stride * np.arange(1, shape.frames + 1)
+            found["video"] = self._pictures(np.minimum(later, end[..., None]))
+        return found
+
+    def _pictures(self, rows: np.ndarray) -> Tensor:
+        assert self.latents is not None
+        flat = self.latents[torch.from_numpy(rows.ravel())].float()
+        return flat.view(*rows.shape, *flat.shape[1:])
+
+
+def _rows_of(demo: Demonstration, shape: Shape) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """States (n, 16), actions (n, 16) and pictures of one demonstration; UsageError if unfit."""
+    name = f"{demo.task} seed {demo.seed}"
+    missing = [camera for camera in shape.cameras if camera not in demo.pictures]
+    if missing:
+        raise UsageError(f"{name} has no pictures of {', '.join(missing)}")
+    at = demo.pictures[shape.cameras[0]][0]
+    hz = 1e9 / demo.period_ns / np.diff(at).min() if len(at) > 1 else 0.0
+    if any(not np.array_equal(demo.pictures[c][0], at) for c in shape.cameras):
+        raise UsageError(f"{name}: the cameras' pictures are not of the same times")
+    step = round(1e9 / demo.period_ns / shape.rows_hz)
+    keep = at % step == 0
+    at = at[keep]
+    if len(at) < 2 or np.any(np.diff(at) != step):
+        raise UsageError(f"{name} has pictures at {hz:g} Hz, not every {step} control periods")
+    pixels = np.stack([
+        mosaic({c: demo.picture(c, k) for c in shape.cameras}) for k in np.flatnonzero(keep)
+    ])  # fmt: skip
+    led = np.minimum(at + step, len(demo.action)) - 1
+    return demo.state[at], demo.action[led], pixels
+
+
+def read_rows(demos: Iterable[Demonstration], shape: Shape, cache: Path) -> Rows:
+    """Rows of demonstrations, their pictures kept in the file `cache`, not in memory.
+
+    UsageError when there are none, or they lack a camera or the pictures' rate.
+    """
+    states, actions, lengths, texts, names = [], [], [], [], []
+    with cache.open("wb") as file:
+        for demo in demos:
+            state, action, pixels = _rows_of(demo, shape)
+            file.write(pixels.tobytes())
+            states.append(state)
+            actions.append(action)
+            lengths.append(len(state))
+            texts.append(demo.instruction)
+            names.append(demo.task)
+    if not states:
+        raise UsageError("there is no demonstration to learn from")
+    state = np.concatenate(states)
+    pixels = np.memmap(cache, np.uint8, "r", shape=(len(state), *MOSAIC, 3))
+    return Rows(state, np.concatenate(actions), pixels, lengths, texts, names)

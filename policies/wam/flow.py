@@ -1,0 +1,115 @@
+"""Flow matching: how noise times are drawn, what is learnt, and how a chunk is sampled.
+
+x_t = (1 - t) noise + t data, so the velocity to learn is data - noise, and t runs from 0 to 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from bench_tasks.errors import unknown
+from policies.wam.model import Cache, Transformer
+
+__all__ = ["SCHEDULES", "Sampled", "draw_times", "sample", "velocity_loss"]
+
+SCHEDULES = ("uniform", "flash")
+FLASH_BETA = 7.0
+"""Video time 1 - eta, eta ~ Beta(7, 1): nearly always noise (DreamZero, arXiv 2602.15922)."""
+
+
+def draw_times(schedule: str, size: tuple[int, ...], generator: torch.Generator) -> Tensor:
+    """Time steps (*size, 2) of video and actions, drawn apart.
+
+    `uniform`: both from U(0, 1). `flash`: the video's from 1 - Beta(7, 1), so that the actions
+    are learnt beside pictures that are still noise, as they are in the only step of a one-step
+    sampler.
+    """
+    if schedule not in SCHEDULES:
+        raise unknown("schedule", schedule, SCHEDULES)
+    times = torch.rand(*size, 2, generator=generator)
+    if schedule == "flash":
+        # Beta(a, 1) is the a-th root of a uniform number.
+        times[..., 0] = 1.0 - times[..., 0] ** (1.0 / FLASH_BETA)
+    return times
+
+
+def mix(noise: Tensor, data: Tensor, t: Tensor) -> Tensor:
+    """x_t for times t with as many leading dimensions as they have."""
+    t = t.view(*t.shape, *[1] * (data.ndim - t.ndim))
+    return noise + t * (data - noise)
+
+
+def velocity_loss(
+    model: Transformer, batch: dict[str, Tensor], times: Tensor, generator: torch.Generator
+) -> tuple[Tensor | None, Tensor]:
+    """Mean squared errors of the velocities of video and actions.
+
+    `batch`: latents (b, m, c, ..), states (b, m, 16), text (b, 384), video (b, m, frames, c, ..),
+    actions (b, m, chunk, 16); times (b, m, 2).
+    """
+    def noise_like(x: Tensor) -> Tensor:
+        return torch.randn(x.shape, generator=generator).to(x)
+
+    actions, video = batch["actions"], batch["video"] if model.shape.video else None
+    action_noise = noise_like(actions)
+    video_noise = None if video is None else noise_like(video)
+    got_video, got_actions = model(
+        batch["latents"], batch["states"], batch["text"],
+        None if video is None or video_noise is None else mix(video_noise, video, times[..., 0]),
+        mix(action_noise, actions, times[..., 1]), times,
+    )  # fmt: skip
+    action_loss = functional.mse_loss(got_actions, actions - action_noise)
+    if got_video is None or video is None or video_noise is None:
+        return None, action_loss
+    return functional.mse_loss(got_video, video - video_noise), action_loss
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """A chunk: video latents (b, frames, c, ..) or None, actions (b, chunk, 16), model calls."""
+
+    video: Tensor | None
+    actions: Tensor
+    calls: int
+
+
+@torch.no_grad()
+def sample(
+    model: Transformer, cache: Cache, at: int, text: Tensor, steps: int,
+    generator: torch.Generator, reuse: float = 1.0,
+) -> Sampled:
+    """Integrate from noise to data in `steps` Euler steps.
+
+    While the cosine similarity of the last two velocities is above `reuse`, the last one is used
+    again for one step without asking the model (DreamZero's DiT cache; 1: never).
+    """
+    shape, b = model.shape, len(text)
+    device = text.device
+    actions = torch.randn(b, shape.chunk, 16, generator=generator).to(device)
+    video = None
+    if shape.video:
+        video = torch.randn(
+            b, shape.frames, shape.latent, *shape.grid, generator=generator
+        ).to(device)  # fmt: skip
+    before: Tensor | None = None
+    velocity: tuple[Tensor | None, Tensor] | None = None
+    alike, calls = False, 0
+    for k in range(steps):
+        if velocity is None or not alike:
+            times = torch.full((b, 2), k / steps, device=device)
+            velocity = model.denoise(cache, at, video, actions, times, text)
+            flat = torch.cat([v.flatten(1) for v in velocity if v is not None], dim=1)
+            alike = before is not None and bool(
+                functional.cosine_similarity(flat, before).min() > reuse
+            )
+            before, calls = flat, calls + 1
+        else:
+            alike = False
+        if video is not None and velocity[0] is not None:
+            video = video + velocity[0] / steps
+        actions = actions + velocity[1] / steps
+    return Sampled(video, actions, calls)

@@ -1,0 +1,122 @@
+"""The world-action model as a policy: remembers observations, samples a chunk, sends commands."""
+
+from __future__ import annotations
+
+import time
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import cv2
+import numpy as np
+import torch
+from torch import Tensor
+
+from bench_tasks.errors import BenchError, UsageError
+from bench_tasks.vocabulary import ActionChunk, Metadata, Observation, Plan, Scene, WorldState
+from policies.wam.checkpoint import Checkpoint, load_checkpoint
+from policies.wam.flow import sample
+from policies.wam.model import Cache
+from policies.wam.shape import Shape, mosaic
+from policies.wam.text import embed
+
+__all__ = ["WamOptions", "WamPolicy"]
+
+SHIPPED = Path(__file__).parent / "checkpoints/fr3_pair.safetensors"
+
+
+@dataclass(frozen=True)
+class WamOptions:
+    """`checkpoint`: a file; without one, the model that comes with the package.
+
+    `steps`: of denoising. `execute`: rows of a chunk that are executed before the next look.
+    `reuse`: cosine similarity of velocities above which one is used twice (1: never).
+    `threads`: of the processor.
+    """
+
+    checkpoint: str = ""
+    steps: int = 4
+    execute: int = 5
+    reuse: float = 1.0
+    threads: int = 1
+
+
+class WamPolicy:
+    """Needs no plans: the instruction and the pictures are enough."""
+
+    Options = WamOptions
+
+    def __init__(self, options: WamOptions | None = None) -> None:
+        """Read the checkpoint; UsageError when it or an option is wrong."""
+        self.options = options or WamOptions()
+        path = Path(self.options.checkpoint) if self.options.checkpoint else SHIPPED
+        self._made: Checkpoint = load_checkpoint(path)
+        self.shape: Shape = self._made.model.shape
+        if self.options.steps < 1:
+            raise UsageError(f"steps must be at least 1, got {self.options.steps}")
+        if not 1 <= self.options.execute <= self.shape.chunk:
+            raise UsageError(
+                f"execute must be from 1 to {self.shape.chunk}, got {self.options.execute}"
+            )
+        kind = "wam" if self.shape.video else "bc"
+        version = f"{path.stem}, {self._made.made.get('steps', '?')} steps"
+        self.metadata = Metadata(kind, version, cameras=self.shape.cameras)
+        self.calls: list[tuple[float, int]] = []
+
+    def reset(self, scene: Scene, seed: int) -> None:
+        """Forget everything; noise is drawn from `seed`."""
+        torch.set_num_threads(self.options.threads)
+        self._text = torch.from_numpy(embed(scene.instruction).copy())[None]
+        self._generator = torch.Generator().manual_seed(
+            zlib.crc32(f"{scene.task} {seed}".encode())
+        )
+        self._periods = round(1e9 / self.shape.rows_hz / scene.control_period_ns)
+        self._window: list[Cache] = []
+
+    def accept(self, plan: Plan) -> None:
+        """Ignore the plan."""
+
+    @torch.no_grad()
+    def infer(self, observation: Observation) -> ActionChunk:
+        """Look, remember, and return the next commands."""
+        begun = time.perf_counter()
+        state, model = observation.state, self._made.model
+        measured = measured_state(state)
+        at = round(state.seq / self._periods)
+        latents = self._made.autoencoder.encode(_pixels(observation))
+        scaled = torch.from_numpy(self._made.scaler.states(measured))[None]
+        self._window.append(model.observe(latents, scaled, self._text, at))
+        self._window = self._window[-self.shape.history :]
+        cache: Cache = [
+            (torch.cat([k for k, _ in layer], 2), torch.cat([v for _, v in layer], 2))
+            for layer in zip(*self._window, strict=True)
+        ]
+        got = sample(
+            model, cache, at, self._text, self.options.steps, self._generator, self.options.reuse
+        )
+        rows = self._made.scaler.commands(got.actions[0].numpy(), measured)
+        self.calls.append((time.perf_counter() - begun, got.calls))
+        return ActionChunk(state.seq, self._path(state, rows))
+
+    def _path(self, state: WorldState, rows: np.ndarray) -> np.ndarray:
+        """Commands of every control period, in straight lines from the last one on."""
+        points = np.concatenate([state.command[None], rows[: self.options.execute]])
+        share = np.arange(1, self._periods + 1)[:, None] / self._periods
+        lines = points[:-1, None] + share * np.diff(points, axis=0)[:, None]
+        return lines.reshape(-1, points.shape[1])
+
+
+def measured_state(state: WorldState) -> np.ndarray:
+    """The measured state (16,) in the action's layout."""
+    joints = state.joint_position.reshape(2, -1)
+    return np.column_stack([joints, state.gripper_opening]).ravel()
+
+
+def _pixels(observation: Observation) -> Tensor:
+    pictures = {}
+    for frame in observation.frames:
+        image = cv2.imdecode(np.frombuffer(frame.data, np.uint8), cv2.IMREAD_COLOR)
+        if image is None:
+            raise BenchError(f"the picture of {frame.camera} cannot be decoded")
+        pictures[frame.camera] = cv2.cvtColor(image, cv2.COLOR_BGR2RGB)
+    return torch.from_numpy(mosaic(pictures)).permute(2, 0, 1)[None]

@@ -1,0 +1,257 @@
+"""Trains a world-action model, or the cloning baseline, on two processor cores or a GPU."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import time
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from bench_tasks.errors import UsageError
+from policies.wam.autoencoder import Autoencoder
+from policies.wam.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from policies.wam.data import Rows, Scaler
+from policies.wam.flow import draw_times, sample, velocity_loss
+from policies.wam.model import Transformer
+from policies.wam.shape import Shape
+
+__all__ = ["Recipe", "Trainer"]
+
+AVERAGE = 0.999
+"""Share of the moving average of the weights that stays at each step."""
+WARM_UP = 200
+LOG_EVERY, CHECK_EVERY, SAVE_EVERY = 50, 500, 250
+CHECKED = 64
+"""Chunks of held-out demonstrations that are sampled at each check."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to train: a stretch is `history` observations with the chunk after each.
+
+    `init` is a checkpoint whose autoencoder and scaling are taken over, and whose weights are
+    where the shapes are the same.
+    """
+
+    steps: int = 4000
+    batch: int = 16
+    rate: float = 6e-4
+    seed: int = 0
+    schedule: str = "uniform"
+    autoencoder_steps: int = 1500
+    autoencoder_batch: int = 16
+    init: str = ""
+
+    def checked(self) -> Recipe:
+        """Return self; UsageError names a wrong number."""
+        for name in ("steps", "batch", "autoencoder_batch"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if not 0 < self.rate < 1:
+            raise UsageError(f"rate must be between 0 and 1, got {self.rate}")
+        return self
+
+
+class Trainer:
+    """Everything of one training, so that it can be stopped and go on."""
+
+    def __init__(
+        self, rows: Rows, shape: Shape, recipe: Recipe, out: Path, say: Callable[[str], None],
+        made: dict[str, Any] | None = None,
+    ) -> None:
+        """Bind rows to a folder `out`; nothing is computed yet."""
+        self.rows, self.shape, self.recipe, self.out, self.say = rows, shape, recipe, out, say
+        self.made = {**(made or {}), "recipe": asdict(recipe), "tasks": sorted(set(rows.tasks))}
+        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        torch.set_num_threads(int(os.environ.get('OMP_NUM_THREADS', os.cpu_count() or 1)))
+        self.history: list[dict[str, float]] = []
+        first = np.unique(rows.first)
+        shuffled = np.random.default_rng(recipe.seed).permutation(first)
+        out_of = np.isin(rows.first, shuffled[: max(1, len(first) // 30)])
+        self.learnt, self.held = np.flatnonzero(~out_of), np.flatnonzero(out_of)
+
+    # -- the autoencoder -------------------------------------------------------------------------
+
+    def autoencoder(self) -> tuple[Autoencoder, Scaler]:
+        """The autoencoder and scaling: taken over, read from `out`, or made now."""
+        if self.recipe.init:
+            found = load_checkpoint(Path(self.recipe.init))
+            return found.autoencoder.to(self.device), found.scaler
+        file = self.out / "autoencoder.pt"
+        if file.exists():
+            kept = torch.load(file, weights_only=True)
+            model = Autoencoder(self.shape.latent)
+            model.load_state_dict(kept["weights"])
+            return model.to(self.device), Scaler(*(kept[k].numpy() for k in ("state", "action")))
+        scaler = self.rows.scaler(self.shape)
+        model = self._fit_autoencoder()
+        torch.save({
+            "weights": model.state_dict(), "state": torch.from_numpy(scaler.state),
+            "action": torch.from_numpy(scaler.action),
+        }, file)  # fmt: skip
+        return model, scaler
+
+    def _pixels(self, rows: np.ndarray) -> Tensor:
+        return torch.from_numpy(self.rows.pixels[np.sort(rows)]).permute(0, 3, 1, 2).to(self.device)
+
+    def _fit_autoencoder(self) -> Autoencoder:
+        recipe = self.recipe
+        torch.manual_seed(recipe.seed)
+        rng = np.random.default_rng([recipe.seed, 1])
+        model = Autoencoder(self.shape.latent).to(self.device)
+        optimizer = torch.optim.AdamW(model.parameters(), 2e-3, weight_decay=1e-4)
+        begun = time.monotonic()
+        for step in range(recipe.autoencoder_steps):
+            for group in optimizer.param_groups:
+                group["lr"] = 2e-3 * _rate(step, recipe.autoencoder_steps, 50)
+            pixels = self._pixels(rng.choice(self.learnt, recipe.autoencoder_batch))
+            latents = model.encode(pixels)
+            # Noise in training, and a price on large numbers, keep the latents smooth and bounded.
+            blurred = latents + 0.05 * torch.randn_like(latents)
+            difference = model.decode(blurred) - model.scaled(pixels)
+            loss = difference.abs().mean() + difference.square().mean()
+            loss = loss + 1e-3 * latents.square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            if step % LOG_EVERY == 0:
+                psnr = -10 * math.log10(difference.square().mean().item() / 4)
+                spent = time.monotonic() - begun
+                self.say(f"autoencoder {step}: PSNR {psnr:.1f} dB, {spent:.0f} s")
+        model.measure(self._pixels(rng.choice(self.learnt, 256)))
+        return model.eval()
+
+    def _encode(self, model: Autoencoder) -> Tensor:
+        """Latents (n, c, ..) float16 of all rows."""
+        found = []
+        with torch.no_grad():
+            for begin in range(0, len(self.rows), 128):
+                rows = np.arange(begin, min(begin + 128, len(self.rows)))
+                found.append(model.encode(self._pixels(rows)).half().cpu())
+        return torch.cat(found)
+
+    # -- the transformer -------------------------------------------------------------------------
+
+    def run(self) -> Checkpoint:
+        """Train to the last step, from where an earlier run in the same folder was stopped."""
+        autoencoder, scaler = self.autoencoder()
+        begun = time.monotonic()
+        self.rows.latents = self._encode(autoencoder)
+        self.say(f"{len(self.rows)} pictures encoded in {time.monotonic() - begun:.0f} s")
+        recipe, state = self.recipe, self.out / "training.pt"
+        torch.manual_seed(recipe.seed)
+        model = Transformer(self.shape).to(self.device)
+        if recipe.init:
+            given = load_checkpoint(Path(recipe.init)).model.state_dict()
+            own = model.state_dict()
+            model.load_state_dict({k: given[k] if k in given and given[k].shape == v.shape else v
+                                   for k, v in own.items()})  # fmt: skip
+        average = deepcopy(model).requires_grad_(False)
+        optimizer = torch.optim.AdamW(
+            model.parameters(), recipe.rate, betas=(0.9, 0.95), weight_decay=1e-2
+        )
+        step, spent = 0, 0.0
+        if state.exists():
+            kept = torch.load(state, weights_only=True)
+            model.load_state_dict(kept["model"])
+            average.load_state_dict(kept["average"])
+            optimizer.load_state_dict(kept["optimizer"])
+            step, spent, self.history = kept["step"], kept["spent"], kept["history"]
+            self.say(f"goes on at step {step}")
+        result = Checkpoint(average, autoencoder, scaler, self.made)
+        begun = time.monotonic()
+        while step < recipe.steps:
+            # Drawn anew from (seed, step): a training that is stopped goes on as if it were not.
+            rng = np.random.default_rng([recipe.seed, 2, step])
+            generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
+            for group in optimizer.param_groups:
+                group["lr"] = recipe.rate * _rate(step, recipe.steps, WARM_UP)
+            losses = self._step(model, optimizer, scaler, rng, generator)
+            with torch.no_grad():
+                share = min(AVERAGE, (1 + step) / (10 + step))
+                for slow, fast in zip(average.parameters(), model.parameters(), strict=True):
+                    slow.lerp_(fast, 1 - share)
+            step += 1
+            now = spent + time.monotonic() - begun
+            if step % LOG_EVERY == 0:
+                self.history.append({"step": step, "wall_s": now, **losses})
+                self.say(" ".join([f"step {step} {now:.0f} s",
+                                   *(f"{k} {v:.4f}" for k, v in losses.items())]))  # fmt: skip
+            if step % CHECK_EVERY == 0 or step == recipe.steps:
+                found = self.check(average, scaler)
+                self.history.append({"step": step, "wall_s": now, **found})
+                self.say(" ".join(f"{k} {v:.4f}" for k, v in found.items()))
+            if step % SAVE_EVERY == 0 or step == recipe.steps:
+                self._save(state, {
+                    "model": model.state_dict(), "average": average.state_dict(),
+                    "optimizer": optimizer.state_dict(), "step": step, "spent": now,
+                    "history": self.history,
+                })  # fmt: skip
+                self.made.update(steps=step, wall_s=round(now, 1))
+                save_checkpoint(self.out / "checkpoint.safetensors", result)
+        return result
+
+    def _save(self, file: Path, content: dict[str, Any]) -> None:
+        part = file.with_suffix(".part")
+        torch.save(content, part)
+        part.replace(file)
+        text = "".join(json.dumps(entry) + "\n" for entry in self.history)
+        (self.out / "log.jsonl").write_text(text)
+
+    def _step(
+        self, model: Transformer, optimizer: torch.optim.Optimizer, scaler: Scaler,
+        rng: np.random.Generator, generator: torch.Generator,
+    ) -> dict[str, float]:
+        shape, recipe = self.shape, self.recipe
+        starts = rng.choice(self.learnt, recipe.batch)
+        batch = self.rows.batch(starts, shape.history, shape, scaler)
+        batch = {key: value.to(self.device) for key, value in batch.items()}
+        times = draw_times(recipe.schedule, (recipe.batch, shape.history), generator)
+        video, action = velocity_loss(model, batch, times.to(self.device), generator)
+        loss = action if video is None else video + action
+        optimizer.zero_grad()
+        loss.backward()
+        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        found = {"action_loss": action.item(), "gradient": norm.item()}
+        return found if video is None else {"video_loss": video.item(), **found}
+
+    @torch.no_grad()
+    def check(self, model: Transformer, scaler: Scaler, steps: int = 4) -> dict[str, float]:
+        """Errors of chunks sampled for held-out demonstrations: rad, m, and of latents."""
+        rng = np.random.default_rng(0)
+        starts = rng.choice(self.held, min(CHECKED, len(self.held)), replace=False)
+        batch = self.rows.batch(starts, 1, self.shape, scaler)
+        batch = {key: value.to(self.device) for key, value in batch.items()}
+        cache = model.observe(batch["latents"][:, 0], batch["states"][:, 0], batch["text"], 0)
+        generator = torch.Generator().manual_seed(0)
+        got = sample(model, cache, 0, batch["text"], steps, generator)
+        low, high = scaler.action
+        error = (got.actions - batch["actions"][:, 0]).abs().cpu().numpy() * (high - low) / 2
+        arms, hands = np.r_[0:7, 8:15], [7, 15]
+        found = {
+            "held_out_rad": float(error[..., arms].mean()),
+            "held_out_p95_rad": float(np.quantile(error[..., arms], 0.95)),
+            "held_out_opening_m": float(error[..., hands].mean()),
+        }
+        if got.video is not None:
+            found["held_out_latent"] = functional.mse_loss(got.video, batch["video"][:, 0]).item()
+        return found
+
+
+def _rate(step: int, steps: int, warm_up: int) -> float:
+    """Share of the learning rate: linear warm-up, then half a cosine to a hundredth."""
+    if step < warm_up:
+        return (step + 1) / warm_up
+    part = (step - warm_up) / max(1, steps - warm_up)
+    return 0.01 + 0.99 * 0.5 * (1 + math.cos(math.pi * min(part, 1.0)))
