@@ -7,7 +7,7 @@ from setuptools import find_packages, setup
 
 NAME = "bench_tasks"
 # colcon runs a link to this file from its build folder.
-POLICIES = Path(__file__).resolve().parent / "requirements/policies.txt"
+REQUIREMENTS = Path(__file__).resolve().parent / "requirements"
 
 setup(
     name=NAME,
@@ -27,11 +27,12 @@ setup(
     ],
     zip_safe=False,
     extras_require={
-        "policies": [
+        name: [
             line.strip()
-            for line in POLICIES.read_text(encoding="utf-8").splitlines()
+            for line in (REQUIREMENTS / f"{name}.txt").read_text(encoding="utf-8").splitlines()
             if line.strip() and not line.startswith("#")
-        ],
+        ]
+        for name in ("policies", "data")
     },
     entry_points={
         "console_scripts": [

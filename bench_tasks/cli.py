@@ -26,6 +26,7 @@ examples:
   bench_tasks score results/night                    judge the recordings again
   bench_tasks report results/night                   one HTML page with everything
   bench_tasks collect --tasks lift_pot               demonstrations by the expert, to train on
+  bench_tasks export results/demos --out results/dataset   as a LeRobot dataset
   bench_tasks doctor                                 is this machine ready?
 
 exit status:

@@ -1,4 +1,4 @@
-"""The commands about demonstrations: `bench_tasks collect`."""
+"""The commands about demonstrations: `bench_tasks collect` and `export`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 from bench_tasks.vocabulary import AXES
 
@@ -53,6 +54,13 @@ def add(command: Command, number: Callable, names: Callable) -> None:
         help="processes that share the episodes, with the same results (default: 1)",
     )  # fmt: skip
 
+    sub = command("export", "write demonstrations as a LeRobot dataset (format v3)")
+    sub.add_argument("dir", type=Path, metavar="DIR", help="a folder of recordings")
+    sub.add_argument(
+        "--out", type=Path, metavar="DATASET", required=True, help="the dataset, a new folder"
+    )
+    sub.add_argument("--failed", action="store_true", help="also those that failed")
+
 
 def _say(text: str) -> None:
     sys.stdout.write(f"{text}\n")
@@ -81,4 +89,26 @@ def _collect(args: argparse.Namespace) -> int:
     return 0 if result.evaluated else 1
 
 
-COMMANDS = {"collect": _collect}
+def _export(args: argparse.Namespace) -> int:
+    from bench_tasks.demonstrations import read_demonstrations
+    from bench_tasks.lerobot_writer import write_dataset
+
+    left: list[str] = []
+
+    def note(text: str) -> None:
+        left.append(text)
+        sys.stderr.write(f"{text}\n")
+
+    found = read_demonstrations(args.dir, note, failed=args.failed)
+    done = write_dataset(found, args.out)
+    if args.json:
+        _say(json.dumps({"dataset": str(args.out), **done, "left_out": left}, indent=1))
+    else:
+        _say(
+            f"{done['episodes']} demonstrations, {done['rows']} rows, written to {args.out}; "
+            f"{len(left)} left out"
+        )
+    return 0
+
+
+COMMANDS = {"collect": _collect, "export": _export}

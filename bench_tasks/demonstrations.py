@@ -60,16 +60,27 @@ def read_demonstrations(
     Those that failed (unless asked for) or cannot be read are left out, `note` being told each
     with the reason, in one line. UsageError when there are no recordings at all.
     """
+    for name, found in _all(path):
+        if isinstance(found, UnscoredError):
+            _tell(note, f"{name} is left out: {found}")
+        elif found.success or failed:
+            yield found
+        else:
+            _tell(note, f"{name} is left out: the demonstration failed")
+
+
+def _all(path: Path) -> Iterator[tuple[str, Demonstration | UnscoredError]]:
+    """Where each demonstration is, and it, or why it cannot be read."""
+    from bench_tasks import lerobot_reader  # which builds on this module
+
+    if (path / lerobot_reader.INFO).exists():
+        yield from lerobot_reader.read_dataset(path)
+        return
     for bag in find_bags(path):
         try:
-            found = read_bag_demonstration(bag)
+            yield str(bag), read_bag_demonstration(bag)
         except UnscoredError as error:
-            _tell(note, f"{bag} is left out: {error}")
-            continue
-        if not found.success and not failed:
-            _tell(note, f"{bag} is left out: the demonstration failed")
-            continue
-        yield found
+            yield str(bag), error
 
 
 def _tell(note: Note | None, text: str) -> None:

