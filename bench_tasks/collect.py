@@ -47,7 +47,7 @@ _ARM_JOINTS = [k for k in range(ACTION_SIZE) if k % 8 != 7]
 class CollectConfig(RunConfig):
     """A run for demonstrations: seeds of their own, `picture_hz` pictures a second.
 
-    `disturb` (rad) is the standard deviation, in each joint of an arm whose hand is open, of what is
+    `disturb` (rad) is the standard deviation, in joints of an arm whose hand is open, of what is
     added to the commands that are executed; those that were asked for stay what the expert wants
     (DART, arXiv 1703.09327: data on how to come back).
     """
