@@ -8,6 +8,8 @@ from __future__ import annotations
 import queue
 import time
 from collections import Counter, deque
+from collections.abc import Iterable
+from typing import Any
 
 from bench_interfaces.msg import ActionChunk as ActionChunkMsg
 from bench_interfaces.msg import EpisodeEvent
@@ -26,6 +28,7 @@ from bench_interfaces.srv import Plan as PlanSrv
 
 from bench_tasks import cdr
 from bench_tasks.errors import BenchError
+from bench_tasks.images import camera_of_frame, depth_topic
 from bench_tasks.node_ros import (
     LATCHED,
     TRACK,
@@ -87,6 +90,7 @@ class Graph:
 
         self.load = caller(LoadEpisode, "/world/load_episode")
         self.capture = caller(Capture, "/world/capture")
+        self.show = caller(Capture, "/world/show")
         self.move = caller(MoveObjects, "/world/move_objects")
         self.planner_reset = caller(ResetAgent, "/planner/reset", planner_deadline_s)
         self.plan = caller(PlanSrv, "/planner/plan", planner_deadline_s)
@@ -98,7 +102,7 @@ class Graph:
     def wait_for_nodes(self, extra: dict[str, Caller], timeout_s: float) -> None:
         """Wait for every service; BenchError names the nodes that do not offer theirs."""
         needed = {
-            "world": [self.load, self.capture, self.move],
+            "world": [self.load, self.capture, self.show, self.move],
             "planner": [self.planner_reset, self.plan, self.ask],
             "policy": [self.policy_reset, self.infer, self.set_plan],
             **{name: [call] for name, call in extra.items()},
@@ -186,6 +190,14 @@ class Graph:
         for camera, every in self._every.items():
             if state.seq % every == 0:
                 self.count_picture(camera, state.stamp_ns)
+
+    def count_pictures(self, images: Iterable[Any], depth: bool) -> None:
+        """The world has published these pictures, with their depth or without."""
+        for image in images:
+            camera, stamp = camera_of_frame(image.header.frame_id), image.header.stamp
+            self.count_picture(camera, stamp.sec * 1_000_000_000 + stamp.nanosec)
+            if depth:
+                self.sent[depth_topic(camera)] += 1
 
     def count_picture(self, camera: str, stamp_ns: int) -> None:
         """The world has published a picture."""

@@ -48,7 +48,11 @@ class World(Protocol):
 
 
 class Policy(Protocol):
-    """Maps observations to actions. Deterministic after `reset` with the same seed."""
+    """Maps observations to actions. Deterministic after `reset` with the same seed.
+
+    One that has `sees_by_itself` gets its pictures from the world: the conductor, which has a
+    world that can `show` them then, only says when.
+    """
 
     metadata: Metadata
 

@@ -27,7 +27,6 @@ from bench_tasks import cdr
 from bench_tasks.errors import BenchError
 from bench_tasks.frames_ros import frames_of, put_frames
 from bench_tasks.graph_ros import Graph
-from bench_tasks.images import depth_topic
 from bench_tasks.node_ros import LostNode, to_message
 from bench_tasks.vocabulary import (
     ActionChunk,
@@ -124,12 +123,13 @@ class RemoteWorld:
     def capture(self, cameras: tuple[str, ...], depth: bool = False) -> tuple[CameraFrame, ...]:
         """Take one colour picture per named camera; the world publishes them, too."""
         response = self._graph.capture.call(Capture.Request(cameras=list(cameras), depth=depth))
-        frames = frames_of(response)
-        for frame in frames:
-            self._graph.count_picture(frame.camera, frame.stamp_ns)
-            if frame.depth is not None:
-                self._graph.sent[depth_topic(frame.camera)] += 1
-        return frames
+        self._graph.count_pictures(response.images, depth)
+        return frames_of(response)
+
+    def show(self, cameras: tuple[str, ...], depth: bool = False) -> None:
+        """Have the same pictures published; who listens to the cameras has them, not we."""
+        response = self._graph.show.call(Capture.Request(cameras=list(cameras), depth=depth))
+        self._graph.count_pictures(response.images, depth)
 
 
 def _metadata(text: str) -> Metadata:
@@ -188,7 +188,13 @@ class OnTopic(ActionChunk):
 
 
 class RemotePolicy:
-    """The node `policy` as a `protocols.Policy`. Its chunks go straight to the world."""
+    """The node `policy` as a `protocols.Policy`.
+
+    Its chunks go straight to the world, and the world's pictures straight to it: the conductor
+    says when, and hands on neither.
+    """
+
+    sees_by_itself = True
 
     def __init__(self, graph: Graph) -> None:
         """Ask the node who it is."""

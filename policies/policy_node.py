@@ -123,7 +123,7 @@ class PolicyNode(BenchNode):
         if any(f is None or (wanted.depth and f.depth is None) for f in frames):
             return False
         if self._realtime:
-            return self._state.seq >= seq
+            return self._state.seq >= seq and all(f.seq >= seq for f in frames if f)
         stamp_ns = self._state.stamp_ns
         return self._state.seq == seq and all(f.stamp_ns == stamp_ns for f in frames if f)
 

@@ -18,12 +18,13 @@ from bench_interfaces.msg import Verdict as VerdictMsg
 from bench_interfaces.msg import WorldState as WorldStateMsg
 from bench_interfaces.srv import Capture, LoadEpisode, MoveObjects
 from rosgraph_msgs.msg import Clock
-from sensor_msgs.msg import JointState
+from sensor_msgs.msg import CompressedImage, JointState
 
 from bench_tasks import cdr
+from bench_tasks.cdr import split_ns
 from bench_tasks.errors import BenchError, UsageError, unknown
 from bench_tasks.frames_ros import put_frames
-from bench_tasks.images import DEFAULT_SIZE, parse_size
+from bench_tasks.images import DEFAULT_SIZE, optical_frame, parse_size
 from bench_tasks.node_ros import (
     LATCHED,
     PERIODIC,
@@ -38,7 +39,14 @@ from bench_tasks.node_ros import (
 from bench_tasks.node_ros import main as run_node
 from bench_tasks.object_sets import read_set
 from bench_tasks.streams import parse_streams
-from bench_tasks.vocabulary import CONTROL_PERIOD_NS, ActionChunk, Event, Scene, WorldState
+from bench_tasks.vocabulary import (
+    CONTROL_PERIOD_NS,
+    ActionChunk,
+    CameraFrame,
+    Event,
+    Scene,
+    WorldState,
+)
 from sim.pictures_ros import Pictures
 from sim.scene import CAMERAS
 from sim.viewer import Viewer
@@ -47,6 +55,8 @@ from sim.world import RENDERER, SimWorld
 __all__ = ["WorldNode", "main"]
 
 LISTENER_WAIT_S = 10.0
+Look = tuple[tuple[str, ...], bool]
+"""Cameras, and whether with depth."""
 
 
 class WorldNode(BenchNode):
@@ -78,6 +88,9 @@ class WorldNode(BenchNode):
         self.refused = 0
         self._chunk: ActionChunk | None = None
         self._ticking = False
+        self._shown: Look | None = None
+        self._ready: tuple[Look, tuple[CameraFrame, ...]] | None = None
+        """What was shown at the present state, and what has been taken for it but not shown."""
         self._state_out = self.create_publisher(WorldStateMsg, "/world/state", TRACK)
         self._scene_out = self.create_publisher(SceneMsg, "/world/scene", LATCHED)
         self._event_out = self.create_publisher(EpisodeEvent, "/world/events", TRACK)
@@ -89,6 +102,7 @@ class WorldNode(BenchNode):
         )
         self.create_service(LoadEpisode, "/world/load_episode", self._load)
         self.create_service(Capture, "/world/capture", self._capture)
+        self.create_service(Capture, "/world/show", self._show)
         self.create_service(MoveObjects, "/world/move_objects", self._move)
         if self.realtime:
             self.create_subscription(VerdictMsg, "/episode/verdict", self._on_verdict, PERIODIC)
@@ -115,7 +129,7 @@ class WorldNode(BenchNode):
         def work() -> None:
             config = json.loads(request.config or "{}")
             self._wait_for_listeners(int(config.get("state_listeners", 0)))
-            self._ticking, self._chunk = False, None
+            self._ticking, self._chunk, self._shown = False, None, None
             self.scene, state = self.world.reset(
                 request.task, request.seed, tuple(config.get("vary", ()))
             )
@@ -147,7 +161,7 @@ class WorldNode(BenchNode):
     def publish(self, state: WorldState) -> None:
         """Make `state` the present one and publish it, its clock, joints and due pictures."""
         assert self.scene is not None
-        self.state = state
+        self.state, self._ready = state, None
         self._clock_out.publish(cdr.encode_clock(state.stamp_ns))
         self._state_out.publish(cdr.encode_state(state))
         self._joints_out.publish(cdr.encode_joint_state(state, self.scene.joint_names))
@@ -194,6 +208,7 @@ class WorldNode(BenchNode):
             return
         try:
             self.advance(chunk.values)
+            self._foresee()
         except BenchError as error:
             self._refuse("bad_chunk", str(error))
 
@@ -248,6 +263,35 @@ class WorldNode(BenchNode):
 
         return answer(response, work)
 
+    def _show(self, request: Capture.Request, response: Capture.Response):
+        """As `_capture`, for who listens to the topics: of the images only headers come back."""
+
+        def work() -> None:
+            wanted = tuple(request.cameras), request.depth
+            ready, self._ready = self._ready, None
+            frames = ready[1] if ready and ready[0] == wanted else self.world.capture(*wanted)
+            self.pictures.publish(frames)
+            response.images = [self._header(camera) for camera in request.cameras]
+            self._shown = None if self.realtime else wanted
+
+        return answer(response, work)
+
+    def _foresee(self) -> None:
+        """Take what was shown before a chunk after it as well: it will be asked for again.
+
+        The conductor meanwhile judges the states, so that neither waits for the other.
+        """
+        if self._shown:
+            self._ready, self._shown = (self._shown, self.world.capture(*self._shown)), None
+
+    def _header(self, camera: str) -> CompressedImage:
+        assert self.state is not None
+        image = CompressedImage()
+        image.header.frame_id = optical_frame(camera)
+        stamp = split_ns(self.state.stamp_ns)
+        image.header.stamp.sec, image.header.stamp.nanosec = stamp["sec"], stamp["nanosec"]
+        return image
+
     def _move(self, request: MoveObjects.Request, response: MoveObjects.Response):
         def work() -> None:
             poses = np.asarray(request.poses, dtype=np.float64)
@@ -261,6 +305,7 @@ class WorldNode(BenchNode):
         """Put objects at poses (7,), at rest; shows in the next state."""
         if self.scene is None:
             raise BenchError("no episode is loaded")
+        self._ready = None
         self.world.move_objects(poses)
 
 

@@ -63,6 +63,42 @@ def test_objects_are_moved_and_pictures_taken(world):
         capture.call(Capture.Request(cameras=["nose"]))
 
 
+def test_what_is_shown_is_published_and_is_of_the_present_state(world, client):
+    """Also where the world has looked ahead, after a chunk, and something has been moved since."""
+    from bench_interfaces.srv import Capture, MoveObjects
+    from sensor_msgs.msg import CompressedImage
+
+    from bench_tasks.images import decode_frame
+    from bench_tasks.node_ros import PERIODIC
+
+    heard: queue.Queue = queue.Queue()
+    client.create_subscription(
+        CompressedImage, "/head/image_raw/compressed", heard.put, PERIODIC, raw=True
+    )
+    show = world.caller(Capture, "/world/show")
+    capture, move = (world.caller(kind, name) for kind, name in (
+        (Capture, "/world/capture"), (MoveObjects, "/world/move_objects")))  # fmt: skip
+    request = Capture.Request(cameras=["head"])
+    pictures = []
+    for seq in range(3):
+        (header,) = show.call(request).images
+        assert not header.data
+        frame = decode_frame(heard.get(timeout=DEADLINE_S))
+        stamp = header.header.stamp
+        assert frame.seq == seq and stamp.sec * 10**9 + stamp.nanosec == frame.stamp_ns
+        (same,) = capture.call(request).images
+        assert bytes(same.data) == frame.data
+        heard.get(timeout=DEADLINE_S)
+        pictures.append(frame.data)
+        world.send(seq, world.hold(1))
+        world.state()
+        if seq == 1:
+            pose = world.start.object_pose[0].copy()
+            pose[1] += 0.1
+            move.call(MoveObjects.Request(names=["pot"], poses=pose.tolist()))
+    assert pictures[2] != pictures[1]
+
+
 def test_a_task_that_does_not_exist_is_an_answer_not_a_crash(world):
     from bench_interfaces.srv import LoadEpisode
 
