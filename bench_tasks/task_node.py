@@ -21,6 +21,7 @@ from bench_tasks import scoring, tasks
 from bench_tasks.config import RunConfig
 from bench_tasks.episode import Options, run_episode
 from bench_tasks.errors import BenchError, UsageError, trace_of
+from bench_tasks.execution import HOLD_S
 from bench_tasks.graph_ros import Graph
 from bench_tasks.images import DEFAULT_SIZE
 from bench_tasks.manifest import RunManifest, episode_manifest
@@ -80,7 +81,9 @@ class TaskNode(BenchNode):
         self.robot = parameter(self, "robot", "sim")
         self.command = parameter(self, "command", "")
         self.startup_s = parameter(self, "startup_s", 60.0)
-        deadline_s = parameter(self, "deadline_s", 60.0)
+        # A node is not given up while the policy has time left to answer.
+        patience_s = self.config.policy_deadline_s + HOLD_S + 10.0
+        deadline_s = max(parameter(self, "deadline_s", 60.0), patience_s)
         planner_deadline_s = parameter(self, "planner_deadline_s", 300.0)
         self.graph = Graph(
             self, deadline_s, planner_deadline_s, self.config.record, self.clock == "realtime",

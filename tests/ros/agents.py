@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from dataclasses import replace
 
 import numpy as np
 
 from bench_tasks.errors import BenchError
-from bench_tasks.vocabulary import Answer, Metadata, Plan, SkillCall
+from bench_tasks.vocabulary import ActionChunk, Answer, Metadata, Plan, SkillCall
 from policies.floors import HoldPolicy
 
 __all__ = ["PLANNERS", "POLICIES", "register"]
@@ -86,6 +87,38 @@ class PolicyCrashes(HoldPolicy):
         raise ZeroDivisionError("1/0")
 
 
+class Waves(HoldPolicy):
+    """It swings the arms about where they are: what it answers depends on what was executed."""
+
+    metadata = Metadata("waves", "1")
+    slow_at: tuple[int, float] = (0, 0.0)
+
+    def infer(self, observation):
+        """Give 24 actions, the first of which is one period ahead; from state 150 on no more."""
+        state = observation.state
+        if state.seq >= 150:
+            raise BenchError("that was all")
+        if self.slow_at[0] and state.seq >= self.slow_at[0]:
+            type(self).slow_at, wait_s = (0, 0.0), self.slow_at[1]
+            time.sleep(wait_s)
+        ahead = state.seq + 1 + np.arange(24)
+        joints = [k for k in range(16) if k not in (7, 15)]
+        values = np.tile(state.command, (24, 1))
+        swing = 0.3 * (np.sin(0.05 * ahead) - np.sin(0.05 * state.seq))
+        values[:, joints] = state.joint_position + swing[:, None] * np.cos(np.arange(14))
+        return ActionChunk(state.seq, values)
+
+
+class SlowOnce(Waves):
+    """Its first answer from state 60 on takes a second."""
+
+    metadata = Metadata("slow_once", "1")
+
+    def reset(self, scene, seed):
+        """Be slow once in this episode."""
+        type(self).slow_at = (60, 1.0)
+
+
 class SeesDepth(HoldPolicy):
     """It says what it saw at state 30: pictures with depth of the very state it answers."""
 
@@ -105,7 +138,7 @@ class SeesDepth(HoldPolicy):
 
 PLANNERS = {"malformed": Malformed, "silent": Silent, "crashes": Crashes}
 POLICIES = {"not_finite": NotFinite, "wrong_seq": WrongSeq, "crashes": PolicyCrashes,
-            "sees_depth": SeesDepth}  # fmt: skip
+            "sees_depth": SeesDepth, "waves": Waves, "slow_once": SlowOnce}  # fmt: skip
 
 
 def register() -> None:

@@ -58,7 +58,11 @@ class Nodes:
         agents = {"planner": task.get("planner", "expert"), "policy": task.get("policy", "skills")}
         self.start("world", clock=clock, **world)
         self.start("planner", planner=agents["planner"])
-        self.start("policy", policy=agents["policy"], clock=clock, listeners=1 + record)
+        names = ("execution", "policy_latency", "execute", "policy_deadline_s")
+        execution = {name: task[name] for name in names if name in task}
+        self.start(
+            "policy", policy=agents["policy"], clock=clock, listeners=1 + record, **execution
+        )
         if record:
             self.start("recorder")
         self.start("task", out=str(out), record=record, clock=clock, **task)
@@ -104,6 +108,17 @@ def nodes(tmp_path, ros_domain):
     made = Nodes(tmp_path, ros_domain)
     yield made
     made.kill()
+
+
+@pytest.fixture
+def known(monkeypatch):
+    """The agents of `agents.py` by name, in this process; `nodes.before` makes nodes know them."""
+    import policies
+    from tests.ros import agents
+
+    monkeypatch.setattr(policies, "PLANNERS", dict(policies.PLANNERS))
+    monkeypatch.setattr(policies, "POLICIES", dict(policies.POLICIES))
+    agents.register()
 
 
 @pytest.fixture

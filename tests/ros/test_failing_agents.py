@@ -10,18 +10,8 @@ from bench_tasks import scoring
 from bench_tasks.bag import read_bag
 from bench_tasks.config import RunConfig
 from bench_tasks.runner import run
-from tests.ros import agents
 
 pytestmark = pytest.mark.ros
-
-
-@pytest.fixture
-def known(monkeypatch):
-    import policies
-
-    monkeypatch.setattr(policies, "PLANNERS", dict(policies.PLANNERS))
-    monkeypatch.setattr(policies, "POLICIES", dict(policies.POLICIES))
-    agents.register()
 
 
 def story(path):

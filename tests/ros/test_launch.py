@@ -92,6 +92,7 @@ def wait_for(tmp_path, nodes, path: Path, process) -> None:
         ("planner:=openai", "planner openai needs a model"),
         ("planner:=human", "launched nodes have none"),
         ("policy:=magic", "unknown policy 'magic': choose from"),
+        ("execution:=fast", "unknown execution 'fast': choose from async, rtc, sync"),
         ("episodes:=many", "episodes must be a whole number, got 'many'"),
         ("objects:=nowhere.yaml", "cannot read the object set"),
         ("robot:=franka", "unknown robot 'franka': choose from sim"),
@@ -110,7 +111,10 @@ def test_a_wrong_argument_is_one_line_and_status_2(launch, nodes, tmp_path, argu
 
 def test_a_launch_evaluates_reports_and_leaves_nothing(launch, nodes, tmp_path):
     out = tmp_path / "out"
-    process = launch("bimanual.launch.py", "tasks:=spatial_sparse", "seed:=3", f"out:={out}")
+    chosen = ("execution:=rtc", "policy_latency:=0.2", "execute:=7", "policy_deadline_s:=5")
+    process = launch(
+        "bimanual.launch.py", "tasks:=spatial_sparse", "seed:=3", *chosen, f"out:={out}"
+    )
     assert process.wait(LIMIT_S) == 0, log(tmp_path)
     (score,) = scoring.load_scores(scoring.newest_scores(out))
     assert score.success and score.agrees and score.seed == 3
@@ -119,8 +123,10 @@ def test_a_launch_evaluates_reports_and_leaves_nothing(launch, nodes, tmp_path):
     command = json.loads((out / "run.json").read_text())["command"]
     assert command == [
         "ros2", "launch", "bench_tasks", "bimanual.launch.py", "tasks:=spatial_sparse",
-        "seed:=3", f"out:={out}",
+        "seed:=3", *chosen, f"out:={out}",
     ]
+    how = {"mode": "rtc", "latency": "0.2", "execute": 7, "deadline_s": 5.0}
+    assert {key: score.execution[key] for key in how} == how
     assert launch("rescore.launch.py", f"dir:={out}").wait(LIMIT_S) == 0, log(tmp_path)
     assert len(list(out.glob("scores-*.json"))) == 2
 

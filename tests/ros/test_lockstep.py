@@ -33,15 +33,15 @@ def compare(ours: Path, theirs: Path) -> None:
 
 def timeless(data: dict) -> dict:
     """An event's data without wall-clock values."""
-    return {key: value for key, value in data.items() if key != "latency_ns"}
+    return {key: value for key, value in data.items() if key not in ("latency_ns", "wall_ns")}
 
 
-def both(nodes, tmp_path, names, episodes: int) -> tuple[Path, Path]:
+def both(nodes, tmp_path, names, episodes: int, **options) -> tuple[Path, Path]:
     """Run the same configuration both ways and return the two output folders."""
     over_ros, in_process = tmp_path / "ros", tmp_path / "here"
-    nodes.start_all(over_ros, tasks=",".join(names), episodes=episodes)
+    nodes.start_all(over_ros, tasks=",".join(names), episodes=episodes, **options)
     assert nodes.wait("task", 100.0 * len(names) * episodes) == 0, nodes.logs()
-    run(RunConfig(tuple(names), episodes=episodes, out=str(in_process)))
+    run(RunConfig(tuple(names), episodes=episodes, out=str(in_process), **options))
     return over_ros, in_process
 
 
@@ -55,6 +55,29 @@ def test_ros_and_in_process_record_the_same(nodes, tmp_path):
     assert scoring.newest_scores(over_ros) is not None
     assert (over_ros / "report.html").stat().st_size > 1000
     assert "live and offline verdict agree in 3 of 3 episodes" in nodes.log("task")
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        {"execution": "rtc", "policy_latency": "0.1", "execute": 12},
+        {"execution": "sync", "policy_latency": "0.6", "policy_deadline_s": 0.5},
+    ],
+    ids=["rtc", "too late"],
+)
+def test_chunks_are_executed_the_same(nodes, known, tmp_path, chosen):
+    nodes.before = "from tests.ros.agents import register; register(); "
+    over_ros, in_process = both(nodes, tmp_path, ["lift_pot"], 1, policy="waves", **chosen)
+    compare(over_ros / "lift_pot" / "000000", in_process / "lift_pot" / "000000")
+    for out in (over_ros, in_process):
+        (score,) = scoring.load_scores(scoring.newest_scores(out))
+        how = score.execution
+        assert how["mode"] == chosen["execution"] and score.evaluated
+        if chosen["execution"] == "rtc":
+            assert how["blended"] > 20 and how["dropped"] == 5 * how["calls"] > 20
+            assert score.cause == "policy error: that was all"
+        else:
+            assert score.cause.startswith("policy error: no action for 1 s: the answer to state")
 
 
 @pytest.mark.slow
