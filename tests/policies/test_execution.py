@@ -430,3 +430,35 @@ def test_in_realtime_the_chunk_also_says_what_comes_after_the_next_call():
     chunk = policy.infer(Observation(state(0, HOME)))
     assert chunk.detail[CALL]["until_next"] == 8
     assert list(chunk.values[2:, 0]) == list(range(2, 16)), "the world goes on by itself"
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(["async", "rtc"]), st.integers(0, 12), st.integers(0, 3), st.integers(0, 20),
+    st.integers(0, 2**32 - 1),
+)
+def test_in_realtime_too_an_action_is_executed_at_its_time_or_never(
+    mode, delay, most, execute, seed
+):
+    """The world goes on by itself: it takes of the newest chunk that came the action that is due.
+
+    An answer comes `delay` periods after the question, as charged, and some periods on the wire.
+    """
+    policy = ExecutedPolicy(Labelled(16), declared(mode, delay, execute=execute), realtime=True)
+    policy.reset(SCENE, 0)
+    wire = np.random.default_rng(seed)
+    commands, current, under_way, ask_at = [HOME], None, None, 0
+    for now in range(150):
+        if under_way is None and now >= ask_at:
+            chunk = policy.infer(Observation(state(now, commands[-1])))
+            ask_at = now + chunk.detail[CALL]["until_next"]
+            under_way = (now + delay + wire.integers(most + 1), chunk)
+        if under_way is not None and now >= under_way[0]:
+            current, under_way = under_way[1], None
+        index = now - current.seq if current is not None else 99
+        fits = current is not None and index < len(current.values)
+        commands.append(current.values[index] if fits else commands[-1])
+    executed_ = np.array(commands[1:])
+    held = is_hold(executed_)
+    assert (executed_[~held, 0] == np.arange(150)[~held]).all()
+    assert not held.all(), "and it does act"
