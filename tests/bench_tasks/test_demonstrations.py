@@ -11,7 +11,7 @@ import pytest
 from bench_tasks import runner
 from bench_tasks.bag import frames, read_bag
 from bench_tasks.cli import main
-from bench_tasks.collect import CollectConfig, Disturbance
+from bench_tasks.collect import OPEN_M, CollectConfig, Disturbance
 from bench_tasks.config import DEMONSTRATION_SEEDS, RunConfig
 from bench_tasks.demonstrations import data_hash, read_demonstrations
 from bench_tasks.errors import UsageError
@@ -123,11 +123,16 @@ def test_a_disturbance_shows_in_what_is_executed_not_in_what_is_asked(disturbed,
     arms = [k for k in range(16) if k % 8 != 7]
     open_hands = (item.action[:, [7, 15]] >= 0.075).all(axis=1)
     closed = int(np.flatnonzero(~open_hands)[0])
-    assert not error[:, [7, 15]].any() and 0.005 < error[:closed, arms].std() < 0.02
-    assert np.abs(error[closed + 50 :]).max() < 1e-4, "what is held is held undisturbed"
-    assert np.abs(np.diff(error, axis=0)).max() < 0.003, "it is smooth"
+    assert not error[:, [7, 15]].any()
+    open_ = (item.action[:, [7, 15]] >= OPEN_M).all(axis=1)
+    assert open_[:30].all() and 0.003 < error[:30][:, arms].std() < 0.03
+    assert np.abs(np.diff(error[:200], axis=0)).max() < 0.003, "it is smooth"
+    # A hand that works is left in peace, and so is an arm that holds still in the end.
+    closed = (item.action[:, [7, 15]] < 0.01).all(axis=1)
+    assert closed.sum() > 50 and np.abs(error[closed]).max() < 1e-6
+    assert (item.executed[-5:] == item.executed[-5]).all()
     # The expert's first plan does not know of it; the rest is to end where it would have.
-    count = 60
+    count = 40
     assert np.array_equal(item.action[:count], calm.action[:count])
     assert np.abs(item.state[count] - calm.state[count]).max() > 1e-3
     assert disturbed.episodes[0].success and data_hash(disturbed.out) != data_hash(plain.out)
