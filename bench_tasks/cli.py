@@ -1,4 +1,4 @@
-"""The command `bench_tasks`: list, gallery, objects, run, score, report, collect, serve, doctor."""
+"""The command `bench_tasks`: everything that is not a ROS node, from running to training."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import bench_tasks
-from bench_tasks import data_cli, objects_cli
+from bench_tasks import data_cli, objects_cli, train_cli
 from bench_tasks.errors import BenchError, UsageError
 
 __all__ = ["main"]
@@ -26,6 +26,7 @@ examples:
   bench_tasks score results/night                    judge the recordings again
   bench_tasks report results/night                   one HTML page with everything
   bench_tasks collect --tasks lift_pot               demonstrations by the expert, to train on
+  bench_tasks train --data DIR --out results/wam     a policy, from demonstrations
   bench_tasks export results/demos --out results/dataset   as a LeRobot dataset
   bench_tasks doctor                                 is this machine ready?
 
@@ -181,6 +182,7 @@ def _parser() -> argparse.ArgumentParser:
     )
 
     data_cli.add(command, _number, _names)
+    train_cli.add(command, _number, _names)
 
     sub = command("serve", "serve a policy to others' evaluators, on OpenPI's websocket wire")
     sub.add_argument("--policy", required=True, help="a policy that needs joints and pictures only")
@@ -335,7 +337,7 @@ def _doctor(args: argparse.Namespace) -> int:
 _COMMANDS = {
     "list": _list, "gallery": _gallery, "objects": objects_cli.run, "run": _run,
     "score": _score, "report": _report, "serve": _serve, "doctor": _doctor,
-    **data_cli.COMMANDS,
+    **data_cli.COMMANDS, **train_cli.COMMANDS,
 }  # fmt: skip
 
 

@@ -15,7 +15,9 @@ from bench_tasks.bag import Recording, find_bags, frames, read_bag
 from bench_tasks.errors import UnscoredError, UsageError
 from bench_tasks.vocabulary import ACTION_SIZE, ARMS, WorldState
 
-__all__ = ["Demonstration", "data_hash", "read_bag_demonstration", "read_demonstrations"]
+__all__ = [
+    "DataHash", "Demonstration", "data_hash", "read_bag_demonstration", "read_demonstrations",
+]  # fmt: skip
 
 Note = Callable[[str], None]
 
@@ -135,21 +137,37 @@ def _asked(recording: Recording) -> np.ndarray:
     return asked
 
 
+class DataHash:
+    """Hash of all that training reads, demonstration by demonstration; see `data_hash`."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._digest = hashlib.sha256()
+
+    def add(self, item: Demonstration) -> None:
+        """Take the next demonstration."""
+        head = [item.task, item.seed, item.instruction, item.period_ns, list(item.state.shape)]
+        self._digest.update(json.dumps(head).encode())
+        for array in (item.state, item.action, item.executed):
+            self._digest.update(np.ascontiguousarray(array, "<f8").tobytes())
+        for camera, (indices, pictures) in item.pictures.items():
+            self._digest.update(json.dumps([camera, indices.tolist()]).encode())
+            for data in pictures:
+                data = data.tobytes() if isinstance(data, np.ndarray) else data
+                self._digest.update(len(data).to_bytes(8, "little"))
+                self._digest.update(data)
+
+    def hexdigest(self) -> str:
+        """SHA-256 of those taken so far."""
+        return self._digest.hexdigest()
+
+
 def data_hash(path: Path) -> str:
     """Hash of all that training reads from the demonstrations in `path`.
 
     It is of the content, not of the files: the same demonstrations recorded again have the same.
     """
-    digest = hashlib.sha256()
+    digest = DataHash()
     for item in read_demonstrations(path):
-        head = [item.task, item.seed, item.instruction, item.period_ns, list(item.state.shape)]
-        digest.update(json.dumps(head).encode())
-        for array in (item.state, item.action, item.executed):
-            digest.update(np.ascontiguousarray(array, "<f8").tobytes())
-        for camera, (indices, pictures) in item.pictures.items():
-            digest.update(json.dumps([camera, indices.tolist()]).encode())
-            for data in pictures:
-                data = data.tobytes() if isinstance(data, np.ndarray) else data
-                digest.update(len(data).to_bytes(8, "little"))
-                digest.update(data)
+        digest.add(item)
     return digest.hexdigest()

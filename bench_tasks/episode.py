@@ -13,6 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
+from bench_tasks.dreams import DREAM
 from bench_tasks.errors import BenchError, GoneNode, UsageError, trace_of, unknown
 from bench_tasks.execution import CALL, Execution
 from bench_tasks.monitor import Monitor
@@ -225,8 +226,9 @@ class _Run:
             observation = self.observe(self.policy)
             chunk = self._call("policy", partial(self._infer, observation))
             if not chunk.needs_plan:
-                if CALL in chunk.detail:
-                    self.event(CALL, **chunk.detail[CALL])
+                for kind in (CALL, DREAM):
+                    if kind in chunk.detail:
+                        self.event(kind, **chunk.detail[kind])
                 self.sink.chunk(chunk, self.state.stamp_ns)
                 self.execute(chunk)
                 continue

@@ -20,6 +20,7 @@ from bench_tasks.latency import execution_table
 from bench_tasks.manifest import environment, read_json, utc_now
 from bench_tasks.progress import duration
 from bench_tasks.report_causes import diagnoses
+from bench_tasks.report_dreams import dreams
 from bench_tasks.report_style import CSS
 from bench_tasks.scored_runs import wrong_runs
 from bench_tasks.scoring import EpisodeScore
@@ -85,7 +86,8 @@ def _results(
 
 def _undiagnosed(episodes: Sequence[EpisodeScore]) -> list[str]:
     """What result files held before failures were diagnosed."""
-    return _texts([dataclasses.replace(e, diagnosis={}, help="", execution={}) for e in episodes])
+    return _texts([dataclasses.replace(e, diagnosis={}, help="", execution={}, dreams={})
+                   for e in episodes])
 
 
 def _texts(episodes: Sequence[EpisodeScore]) -> list[str]:
@@ -109,6 +111,7 @@ def page(
         "<h2>Success by task</h2>", _rates(by_task(episodes)),
         "<p class=soft>Bars: share of successful episodes; lines: 95\u202f% Wilson interval.</p>",
         _answers(by_task(episodes)), _executions(by_execution(episodes)),
+        dreams(episodes),
         "<h2>Stage progress</h2>", *[_stages(group) for group in by_task(episodes)],
         _help(episodes), diagnoses(whole), _causes(whole), _failed(whole),
         _all(by_task(episodes)), usage_table(episodes),

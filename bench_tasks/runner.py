@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -19,6 +19,7 @@ from bench_tasks import scoring, tasks
 from bench_tasks.collect import CollectConfig, demonstrated
 from bench_tasks.config import RunConfig
 from bench_tasks.diagnosis import Diagnosis, diagnose
+from bench_tasks.dreams import dreams_of
 from bench_tasks.episode import Options, run_episode
 from bench_tasks.errors import BenchError, UsageError, unknown
 from bench_tasks.execution import execution_of
@@ -39,7 +40,7 @@ from bench_tasks.tasks.base import Task
 from bench_tasks.vocabulary import Verdict, WorldState
 from bench_tasks.workers import Lost, Note, Work, work_through
 
-__all__ = ["Interrupted", "RunResult", "check", "policy_server", "run"]
+__all__ = ["Interrupted", "RunResult", "check", "policy_server", "run", "training"]
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,23 @@ def policy_server(spec: str, host: str, port: int) -> Any:
     from policies.remote.serve import PolicyServer
 
     return PolicyServer(spec, host, port)
+
+
+def training(
+    data: Sequence[str], out: str, kind: str, shape: str, recipe: dict[str, Any], cache: str,
+    say: Callable[[str], None],
+) -> Any:
+    """Train a policy, see `policies.wam.training`; UsageError when that or torch is missing."""
+    try:
+        import torch  # noqa: F401 - the one thing that a plain installation lacks
+    except ImportError:
+        raise UsageError(
+            "training needs torch: pip install -r requirements/policies.txt"
+        ) from None
+    from policies.wam.train import Recipe
+    from policies.wam.training import train
+
+    return train(data, out, kind, shape, Recipe(**recipe), cache, say)
 
 
 @dataclass
@@ -175,6 +193,7 @@ def _episode(cast: _Cast, config: RunConfig, which: tuple[str, int], note: Note)
         known |= {
             "state_hash": sink.state_hash, "diagnosis": found.to_dict() if found else {},
             "help": scoring.help_of(sink.events), "execution": execution_of(sink.events),
+            "dreams": dreams_of(sink.events),
         }  # fmt: skip
         return scoring.live_score(task, seed, verdict, **known)
     return _without(task, seed, more["cause"], known)

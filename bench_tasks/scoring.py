@@ -22,6 +22,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 from bench_tasks import tasks
 from bench_tasks.bag import Recording, find_bags, place_of, read_bag
 from bench_tasks.diagnosis import KINDS, Diagnosis, diagnose
+from bench_tasks.dreams import check_dreams, dreams_of
 from bench_tasks.errors import BenchError, UnscoredError, UsageError
 from bench_tasks.execution import check_execution, execution_of
 from bench_tasks.manifest import FORMAT_VERSION, environment, read_json, utc_now
@@ -59,7 +60,8 @@ class EpisodeScore:
     `diagnosis` of a failure: its kind, evidence and state, as of `diagnosis.Diagnosis`. `help` is
     what the planner was told beyond its pictures, where it says so; `usage` what asking it cost,
     as of `usage.usage_of`; `execution` how the policy's chunks were executed, as of
-    `execution.execution_of`.
+    `execution.execution_of`; `dreams` how right the pictures were that the policy predicted, as of
+    `dreams.dreams_of`.
     """
 
     task: str
@@ -87,6 +89,7 @@ class EpisodeScore:
     help: str = ""
     usage: dict[str, Any] = field(default_factory=dict)
     execution: dict[str, Any] = field(default_factory=dict)
+    dreams: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Take nothing that JSON or UTF-8 cannot hold, whatever a recording had in it."""
@@ -246,7 +249,7 @@ def score_recording(recording: Recording) -> EpisodeScore:
         "bag": str(recording.path), "wall_s": _seconds(manifest.get("wall_s")),
         "planner": _agent(recording, "planner"), "policy": _agent(recording, "policy"),
         "help": help_of(recording.events), "usage": usage_of(recording.events),
-        "execution": execution_of(recording.events),
+        "execution": execution_of(recording.events), "dreams": dreams_of(recording.events),
         "sim_s": recording.states[-1].stamp_ns / 1e9 if recording.states else 0.0,
     }  # fmt: skip
     try:
@@ -477,6 +480,7 @@ def _checked(score: EpisodeScore) -> EpisodeScore:
         raise TypeError(f"diagnosis is {reprlib.repr(score.diagnosis)}")
     check_usage(score.usage)
     check_execution(score.execution)
+    check_dreams(score.dreams)
     for question in _mapping(score.details.get("questions", {})).values():
         _mapping(_mapping(question).get("gold", {}))
         _mapping(question.get("answer") or {})

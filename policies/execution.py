@@ -218,7 +218,8 @@ class ExecutedPolicy:
             "late": late, "until_next": until_next,
         }  # fmt: skip
         now = rows if self._realtime else rows[:until_next]
-        return ActionChunk(state.seq, now, detail={CALL: detail})
+        told = chunk.detail if chunk is not None else {}
+        return ActionChunk(state.seq, now, detail={**told, CALL: detail})
 
     def _why_late(
         self, seq: int, chunk: ActionChunk | None, latency_ns: int, delay: int

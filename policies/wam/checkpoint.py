@@ -48,6 +48,7 @@ def save_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
     }  # fmt: skip
     part = path.with_suffix(".part")
     save_file(tensors, part, {"bench_tasks": json.dumps(head)})
+    part.chmod(0o644)  # the library makes files that only their owner can read
     part.replace(path)
 
 

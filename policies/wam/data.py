@@ -19,7 +19,7 @@ from bench_tasks.errors import UsageError
 from policies.wam.shape import MOSAIC, Shape, mosaic
 from policies.wam.text import embed
 
-__all__ = ["ARM_COLUMNS", "Rows", "Scaler", "read_rows"]
+__all__ = ["ARM_COLUMNS", "Rows", "Scaler", "read_rows", "rows_of"]
 
 ARM_COLUMNS = np.r_[0:7, 8:15]
 """Columns of an action that are joint positions, predicted relative to the present ones."""
@@ -121,12 +121,16 @@ class Rows:
             "latents": self._pictures(seen),
             "states": torch.from_numpy(scaler.states(self.state[seen])),
             "actions": torch.from_numpy(scaler.actions(actions, self.state[seen])),
-            "text": self._texts[self._text[starts]],
+            "text": self.texts(starts),
         }
         if shape.video:
             later = seen[..., None] + shape.stride * np.arange(1, shape.frames + 1)
             found["video"] = self._pictures(np.minimum(later, end[..., None]))
         return found
+
+    def texts(self, rows: np.ndarray) -> Tensor:
+        """Embedded instructions (n, 384) of rows (n,)."""
+        return self._texts[self._text[rows]]
 
     def _pictures(self, rows: np.ndarray) -> Tensor:
         assert self.latents is not None
@@ -134,7 +138,7 @@ class Rows:
         return flat.view(*rows.shape, *flat.shape[1:])
 
 
-def _rows_of(demo: Demonstration, shape: Shape) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def rows_of(demo: Demonstration, shape: Shape) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """States (n, 16), actions (n, 16) and pictures of one demonstration; UsageError if unfit."""
     name = f"{demo.task} seed {demo.seed}"
     missing = [camera for camera in shape.cameras if camera not in demo.pictures]
@@ -164,7 +168,7 @@ def read_rows(demos: Iterable[Demonstration], shape: Shape, cache: Path) -> Rows
     states, actions, lengths, texts, names = [], [], [], [], []
     with cache.open("wb") as file:
         for demo in demos:
-            state, action, pixels = _rows_of(demo, shape)
+            state, action, pixels = rows_of(demo, shape)
             file.write(pixels.tobytes())
             states.append(state)
             actions.append(action)

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from bench_tasks.dreams import DREAM
 from bench_tasks.errors import BenchError, UsageError
 from bench_tasks.vocabulary import ActionChunk, Metadata, Observation, Plan, Scene, WorldState
 from policies.wam.checkpoint import Checkpoint, load_checkpoint
@@ -19,6 +20,8 @@ from policies.wam.flow import sample
 from policies.wam.model import Cache
 from policies.wam.shape import Shape, mosaic
 from policies.wam.text import embed
+from policies.wam.video_score import window
+from policies.wam.watch import Watch
 
 __all__ = ["WamOptions", "WamPolicy"]
 
@@ -31,7 +34,8 @@ class WamOptions:
 
     `steps`: of denoising. `execute`: rows of a chunk that are executed before the next look.
     `reuse`: cosine similarity of velocities above which one is used twice (1: never).
-    `threads`: of the processor.
+    `threads`: of the processor. `dream`: compare predicted pictures with those that are seen when
+    their time has come, for the record (`bench_tasks.dreams`); the actions are the same.
     """
 
     checkpoint: str = ""
@@ -39,6 +43,7 @@ class WamOptions:
     execute: int = 5
     reuse: float = 1.0
     threads: int = 1
+    dream: bool = False
 
 
 class WamPolicy:
@@ -58,6 +63,8 @@ class WamPolicy:
             raise UsageError(
                 f"execute must be from 1 to {self.shape.chunk}, got {self.options.execute}"
             )
+        if self.options.dream and not self.shape.video:
+            raise UsageError(f"dream must be false: {path} predicts no video")
         kind = "wam" if self.shape.video else "bc"
         version = f"{path.stem}, {self._made.made.get('steps', '?')} steps"
         self.metadata = Metadata(kind, version, cameras=self.shape.cameras)
@@ -72,6 +79,12 @@ class WamPolicy:
         )
         self._periods = round(1e9 / self.shape.rows_hz / scene.control_period_ns)
         self._window: list[Cache] = []
+        self._watch: Watch | None = None
+        if self.options.dream:
+            self._watch = Watch(
+                self._made.autoencoder, scene.control_period_ns / 1e9,
+                self.shape.stride * self._periods,
+            )  # fmt: skip
 
     def accept(self, plan: Plan) -> None:
         """Ignore the plan."""
@@ -83,20 +96,22 @@ class WamPolicy:
         state, model = observation.state, self._made.model
         measured = measured_state(state)
         at = round(state.seq / self._periods)
-        latents = self._made.autoencoder.encode(_pixels(observation))
+        picture = _pixels(observation)
+        latents = self._made.autoencoder.encode(picture)
         scaled = torch.from_numpy(self._made.scaler.states(measured))[None]
         self._window.append(model.observe(latents, scaled, self._text, at))
         self._window = self._window[-self.shape.history :]
-        cache: Cache = [
-            (torch.cat([k for k, _ in layer], 2), torch.cat([v for _, v in layer], 2))
-            for layer in zip(*self._window, strict=True)
-        ]
         got = sample(
-            model, cache, at, self._text, self.options.steps, self._generator, self.options.reuse
+            model, window(self._window), at, self._text, self.options.steps, self._generator,
+            self.options.reuse,
         )
         rows = self._made.scaler.commands(got.actions[0].numpy(), measured)
         self.calls.append((time.perf_counter() - begun, got.calls))
-        return ActionChunk(state.seq, self._path(state, rows))
+        detail = {}
+        if self._watch is not None and got.video is not None:
+            detail[DREAM] = self._watch.compare(state.seq, picture, latents)
+            self._watch.keep(state.seq, got.video, picture, latents)
+        return ActionChunk(state.seq, self._path(state, rows), detail=detail)
 
     def _path(self, state: WorldState, rows: np.ndarray) -> np.ndarray:
         """Commands of every control period, in straight lines from the last one on."""
@@ -119,4 +134,7 @@ def _pixels(observation: Observation) -> Tensor:
         if image is None:
             raise BenchError(f"the picture of {frame.camera} cannot be decoded")
         pictures[frame.camera] = cv2.cvtColor(image, cv2.COLOR_BGR2RGB)
+    missing = [camera for camera in Shape.cameras if camera not in pictures]
+    if missing:
+        raise BenchError(f"there is no picture of {', '.join(missing)}")
     return torch.from_numpy(mosaic(pictures)).permute(2, 0, 1)[None]

@@ -11,18 +11,18 @@ import numpy as np
 from bench_tasks.errors import UsageError, unknown
 from policies.wam.attention import ATTENTIONS
 
-__all__ = ["MOSAIC", "Shape", "mosaic"]
+__all__ = ["MOSAIC", "VIEWS", "Shape", "mosaic"]
 
 MOSAIC = (144, 128)
 """Height and width of the picture that the model sees: the head camera above both wrists."""
-_VIEWS = {"head": (0, 0, 96, 128), "left_wrist": (96, 0, 48, 64), "right_wrist": (96, 64, 48, 64)}
+VIEWS = {"head": (0, 0, 96, 128), "left_wrist": (96, 0, 48, 64), "right_wrist": (96, 64, 48, 64)}
 """Camera -> row, column, height and width of its place in the mosaic."""
 
 
 def mosaic(pictures: dict[str, np.ndarray]) -> np.ndarray:
     """One picture (144, 128, 3) uint8 RGB from those of the three cameras (h, w, 3), any size."""
     canvas = np.zeros((*MOSAIC, 3), np.uint8)
-    for camera, (row, column, height, width) in _VIEWS.items():
+    for camera, (row, column, height, width) in VIEWS.items():
         small = cv2.resize(pictures[camera], (width, height), interpolation=cv2.INTER_AREA)
         canvas[row : row + height, column : column + width] = small
     return canvas
@@ -48,7 +48,7 @@ class Shape:
     video: bool = True
     attention: str = "sdpa"
 
-    cameras = tuple(_VIEWS)
+    cameras = tuple(VIEWS)
     grid = (MOSAIC[0] // 8, MOSAIC[1] // 8)
     """Latent rows and columns of one picture."""
     patch = (6, 4)

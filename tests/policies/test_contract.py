@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+from pathlib import Path
 
 import drill
 import numpy as np
@@ -30,7 +31,7 @@ from sim.world import SimWorld
 
 TASK = "blocks_ranking_rgb"
 LIFT = Plan(((SkillCall("move_by", "left", {"offset": [0.0, 0.0, -0.05]}),),))
-RANDOM = {"random"}
+RANDOM = {"random", "wam"}
 LOCAL_PLANNERS = ("expert", "random")
 """Those that plan for every task without a model."""
 
@@ -49,10 +50,19 @@ def turn_joint(observation) -> np.ndarray:
 
 
 @contextlib.contextmanager
-def spec_of(name: str):
-    """A specification that makes the policy, with the server that it needs."""
+def spec_of(name: str, folder: Path):
+    """A specification that makes the policy, with the server or the checkpoint that it needs."""
     if name in ("skills", "random", "hold"):
         yield name
+        return
+    if name == "wam":
+        pytest.importorskip("torch")
+        from tiny_wam import fake_embed, steady_checkpoint
+
+        checkpoint = steady_checkpoint(folder / "tiny.safetensors")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("policies.wam.policy.embed", fake_embed)
+            yield f"wam:checkpoint={checkpoint},execute=2"
         return
     peers = pytest.importorskip("peers")
     from peers import Gr00tPeer, OpenPIPeer, good_values, gr00t_answer
@@ -76,9 +86,9 @@ def spec_of(name: str):
 
 
 @pytest.fixture(scope="module", params=policies.POLICIES)
-def policy(request):
+def policy(request, tmp_path_factory):
     """(name, specification, a policy made from it)."""
-    with spec_of(request.param) as spec:
+    with spec_of(request.param, tmp_path_factory.mktemp("policy")) as spec:
         yield request.param, spec, policies.make_policy(spec)
 
 

@@ -1,0 +1,178 @@
+"""One training as a folder: what was asked, the checkpoint, the log and the page about it.
+
+`train.json` keeps what was asked, so that the same command goes on in the folder after a kill and
+another one is refused. The rest is `checkpoint.safetensors`, `log.jsonl`, `report.html`, and what a
+stopped training needs to go on, `autoencoder.pt` and `training.pt`.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from bench_tasks.errors import UsageError, unknown
+from bench_tasks.manifest import environment, read_json, utc_now, writable_folder, write_json
+from policies.wam.checkpoint import load_checkpoint
+from policies.wam.flow import SCHEDULES
+from policies.wam.rows_cache import Loaded, load_rows
+from policies.wam.shape import Shape
+from policies.wam.text import embed
+from policies.wam.train import Recipe, Trainer
+from policies.wam.train_report import write_report
+
+__all__ = ["KINDS", "Done", "read_shape", "train"]
+
+KINDS = ("wam", "bc")
+FORMAT_VERSION = 1
+LARGEST = 4096
+"""Of each number of a shape: beyond it is a slip of the finger, found before memory is gone."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """What came out: files, and the last errors of held-out demonstrations."""
+
+    checkpoint: Path
+    report: Path
+    steps: int
+    wall_s: float
+    held_out: dict[str, float]
+
+
+def read_shape(text: str, kind: str, init: str = "") -> Shape:
+    """The shape that `key=value,...` asks for, the rest being that of `init`, or the default.
+
+    UsageError lists the valid keys, or names the wrong value.
+    """
+    if kind not in KINDS:
+        raise unknown("kind", kind, KINDS)
+    base = load_checkpoint(Path(init)).model.shape if init else Shape()
+    known = {field.name: field for field in fields(Shape) if field.name != "video"}
+    given: dict[str, Any] = {}
+    for item in text.split(",") if text else []:
+        key, equals, value = (part.strip() for part in item.partition("="))
+        if not equals:
+            raise UsageError(f"--shape takes key=value,..., got {item!r}")
+        if key not in known:
+            raise unknown("shape", key, known)
+        given[key] = value
+        if known[key].type == "int":
+            if not value.isdecimal() or not 1 <= int(value) <= LARGEST:
+                raise UsageError(f"--shape {key} must be from 1 to {LARGEST}, got {value!r}")
+            given[key] = int(value)
+    shape = replace(base, video=kind == "wam", **given)
+    if init and shape.latent != base.latent:
+        raise UsageError(
+            f"--shape latent must be {base.latent}, as in {init}, whose autoencoder is used; got "
+            f"{shape.latent}"
+        )
+    return shape
+
+
+def train(
+    data: Sequence[str], out: str, kind: str, shape: str, recipe: Recipe, cache: str,
+    say: Callable[[str], None],
+) -> Done:
+    """Train, or go on with what was begun in `out`.
+
+    UsageError when something is wrong with what is asked, before anything is computed, or when
+    `out` holds another training.
+    """
+    recipe.checked()
+    if recipe.schedule not in SCHEDULES:
+        raise unknown("schedule", recipe.schedule, SCHEDULES)
+    sizes = read_shape(shape, kind, recipe.init)
+    folders, folder = [Path(name) for name in data], Path(out)
+    if len({path.resolve() for path in folders}) < len(folders):
+        raise UsageError(f"--data names a folder twice: {','.join(data)}")
+    for path in folders:
+        if not path.is_dir():
+            raise UsageError(f"{path} is not a folder")
+    before = _begun(folder)
+    embed("")  # what is missing for it is said now, not after minutes of reading
+    writable_folder(folder)
+    with (folder / ".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise UsageError(f"another process is training in {folder}") from None
+        loaded = load_rows(folders, sizes, say, Path(cache) if cache else None)
+        asked = _asked(kind, sizes, recipe, loaded)
+        if before is not None:
+            _compare(folder, before, asked)
+        trainer = Trainer(loaded.rows, sizes, recipe, folder, say, _made(recipe, loaded, before))
+        if before is None:
+            write_json(folder / "train.json", {
+                "format_version": FORMAT_VERSION, "asked": asked, "started": utc_now(),
+                **environment(),
+            })  # fmt: skip
+        trainer.run()
+        made = load_checkpoint(folder / "checkpoint.safetensors")
+        report = write_report(folder, made, trainer, loaded.seeds)
+    last = next((entry for entry in reversed(trainer.history) if "held_out_rad" in entry), {})
+    errors = {k: v for k, v in last.items() if k.startswith("held_out")}
+    return Done(
+        folder / "checkpoint.safetensors", report, made.made["steps"], made.made["wall_s"], errors
+    )
+
+
+def _begun(folder: Path) -> dict[str, Any] | None:
+    """What `train.json` says; None for a new folder. UsageError when it holds something else."""
+    file = folder / "train.json"
+    if file.exists():
+        found = read_json(file)
+        if found.get("format_version") != FORMAT_VERSION or not isinstance(
+            found.get("asked"), dict
+        ):
+            raise UsageError(f"{file} has not format_version {FORMAT_VERSION}")
+        return found
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is not a folder")
+    if folder.exists() and any(path.name != ".lock" for path in folder.iterdir()):
+        raise UsageError(f"{folder} holds something else: choose a new folder for --out")
+    return None
+
+
+def _asked(kind: str, shape: Shape, recipe: Recipe, loaded: Loaded) -> dict[str, Any]:
+    """All that the result depends on, flat, as JSON gives it back."""
+    init = hashlib.sha256(Path(recipe.init).read_bytes()).hexdigest() if recipe.init else ""
+    sizes = {f"shape {key}": value for key, value in shape.to_dict().items() if key != "video"}
+    return {
+        "kind": kind, **asdict(recipe), "init": init, **sizes,
+        "data": [part["hash"] for part in loaded.folders],
+    }  # fmt: skip
+
+
+def _compare(folder: Path, before: dict[str, Any], asked: dict[str, Any]) -> None:
+    """UsageError that names what is not as it was."""
+    old = before["asked"]
+    differ = [key for key in {**old, **asked} if old.get(key) != asked.get(key)]
+    if not differ:
+        return
+
+    def shown(value: Any) -> str:
+        parts = value if isinstance(value, list) else [value]
+        return "+".join(str(part)[:12] for part in parts) or "none"
+
+    texts = [f"{key} was {shown(old.get(key))}, is {shown(asked.get(key))}" for key in differ]
+    raise UsageError(
+        f"{folder} holds another training ({'; '.join(texts)}): ask for the same, or choose a new "
+        "folder for --out"
+    )
+
+
+def _made(recipe: Recipe, loaded: Loaded, before: dict[str, Any] | None) -> dict[str, Any]:
+    """What the checkpoint says of where it comes from; the trainer adds to it.
+
+    The command is the one that began the training: a later one only went on.
+    """
+    about = before or environment()
+    return {
+        "command": shlex.join(str(word) for word in about["command"]), "seed": recipe.seed,
+        "data": loaded.folders, "git": about["git"],
+    }  # fmt: skip

@@ -1,0 +1,116 @@
+"""The model as a policy, beyond what every policy must do (test_contract.py)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from tiny_wam import TINY, steady_checkpoint  # noqa: E402
+
+from bench_tasks.dreams import DREAM, dreams_of  # noqa: E402
+from bench_tasks.errors import BenchError, UsageError  # noqa: E402
+from bench_tasks.vocabulary import Event, Observation  # noqa: E402
+from policies.wam.policy import WamOptions, WamPolicy  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def world():
+    from sim.world import SimWorld
+
+    return SimWorld(width=64, height=48)
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory):
+    return str(steady_checkpoint(tmp_path_factory.mktemp("wam") / "tiny.safetensors"))
+
+
+def roll(world, policy, calls, seed=0):
+    """What it saw and answered, call by call."""
+    scene, _ = world.reset("lift_pot", 0)
+    policy.reset(scene, seed)
+    found = []
+    for _ in range(calls):
+        seen = Observation(world.state, world.capture(policy.metadata.cameras))
+        chunk = policy.infer(seen).checked(world.state.seq)
+        world.step(chunk)
+        found.append((seen, chunk))
+    return found
+
+
+def test_its_dreams_are_compared_with_what_it_sees(no_weights, world, checkpoint, monkeypatch):
+    predicted, seen = [], []
+    from policies.wam import policy as module
+
+    def spy(*args):
+        got = sample(*args)
+        predicted.append(got.video)
+        return got
+
+    sample = module.sample
+    monkeypatch.setattr(module, "sample", spy)
+    policy = WamPolicy(WamOptions(checkpoint, steps=1, execute=2, dream=True))
+    encode = policy._made.autoencoder.encode
+    monkeypatch.setattr(policy._made.autoencoder, "encode",
+                        lambda pixels: seen.append(encode(pixels)) or seen[-1])  # fmt: skip
+    found = roll(world, policy, 4)
+    told = [chunk.detail[DREAM] for _, chunk in found]
+    # A look every stride: the first picture of a chunk is due at the next look, the second after.
+    horizons = [[item["horizon_s"] for item in one["compared"]] for one in told]
+    assert horizons == [[], [0.2], [0.4, 0.2], [0.4, 0.2]] and not any(d["missed"] for d in told)
+    third = told[2]["compared"][0]  # predicted at the first look, two strides on
+    assert third["latent"] == pytest.approx((predicted[0][:, 1] - seen[2]).square().mean().item())
+    assert third["still_latent"] == pytest.approx((seen[0] - seen[2]).square().mean().item())
+    assert all(0 <= third[key] <= 1 for key in ("pixel", "still_pixel", "own_pixel"))
+    events = [Event(DREAM, k, k, detail) for k, detail in enumerate(told)]
+    summed = dreams_of(events)
+    assert list(summed["horizons"]) == ["0.2", "0.4"]
+    assert [v["pictures"] for v in summed["horizons"].values()] == [3, 2]
+    # Untrained, it dreams of noise; and what it does is the same as without.
+    assert summed["right"] is False
+    plain = roll(world, WamPolicy(WamOptions(checkpoint, steps=1, execute=2)), 4)
+    for (_, a), (_, b) in zip(found, plain, strict=True):
+        assert np.array_equal(a.values, b.values) and DREAM not in b.detail
+
+
+def test_dreams_of_a_time_that_was_not_seen_are_counted(no_weights, world, checkpoint):
+    policy = WamPolicy(WamOptions(checkpoint, steps=1, execute=3, dream=True))
+    told = [chunk.detail[DREAM] for _, chunk in roll(world, policy, 3)]
+    # Due 10 and 20 periods after each look, which is every 15: none is ever seen.
+    assert [one["compared"] for one in told] == [[], [], []]
+    assert [one["missed"] for one in told] == [0, 1, 2]
+    summed = dreams_of([Event(DREAM, 0, 0, one) for one in told])
+    assert summed == {"horizons": {}, "missed": 3, "right": None}
+
+
+def test_dreams_do_not_survive_the_episode(no_weights, world, checkpoint):
+    policy = WamPolicy(WamOptions(checkpoint, steps=1, execute=2, dream=True))
+    roll(world, policy, 2)
+    (_, chunk), *_ = roll(world, policy, 1)
+    assert chunk.detail[DREAM] == {"compared": [], "missed": 0}
+
+
+def test_a_missing_camera_is_named(no_weights, world, checkpoint):
+    policy = WamPolicy(WamOptions(checkpoint))
+    scene, state = world.reset("lift_pot", 0)
+    policy.reset(scene, 0)
+    with pytest.raises(BenchError, match="no picture of left_wrist, right_wrist$"):
+        policy.infer(Observation(state, world.capture(("head",))))
+
+
+def test_wrong_options_are_named(checkpoint, tmp_path):
+    for options, message in (
+        ({"steps": 0}, "steps must be at least 1, got 0"),
+        ({"execute": 0}, "execute must be from 1 to 4, got 0"),
+        ({"execute": 5}, "execute must be from 1 to 4, got 5"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            WamPolicy(WamOptions(checkpoint, **{"execute": 2, **options}))
+    cloned = steady_checkpoint(tmp_path / "bc.safetensors", replace(TINY, video=False))
+    with pytest.raises(UsageError, match="dream must be false"):
+        WamPolicy(WamOptions(str(cloned), execute=2, dream=True))
+    assert WamPolicy(WamOptions(str(cloned), execute=2)).metadata.name == "bc"

@@ -1,0 +1,262 @@
+"""The command `train`: what it refuses, what it writes, and that a killed one goes on as if not."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import numpy as np  # noqa: E402
+from tiny_wam import TINY, made_rows  # noqa: E402
+
+from bench_tasks import runner  # noqa: E402
+from bench_tasks.cli import main  # noqa: E402
+from bench_tasks.collect import CollectConfig  # noqa: E402
+from bench_tasks.demonstrations import data_hash  # noqa: E402
+from bench_tasks.errors import UsageError  # noqa: E402
+from policies.wam import train as trainer  # noqa: E402
+from policies.wam.checkpoint import load_checkpoint  # noqa: E402
+from policies.wam.rows_cache import CACHE, load_rows  # noqa: E402
+from policies.wam.train import Recipe, Trainer  # noqa: E402
+
+SHAPE = "dim=32,layers=1,heads=2,history=2"
+
+
+@pytest.fixture(scope="module")
+def demos(tmp_path_factory):
+    """Three small demonstrations, recorded here."""
+    from sim.world import SimWorld
+
+    out = tmp_path_factory.mktemp("demos") / "lift"
+    config = CollectConfig(("lift_pot",), episodes=3, out=str(out))
+    result = runner.run(config, SimWorld(width=64, height=48))
+    assert result.evaluated and all(e.success for e in result.episodes)
+    return out
+
+
+@pytest.fixture
+def quick(monkeypatch, no_weights):
+    """Log, check and save more often than a long training does."""
+    for name, value in (("LOG_EVERY", 1), ("CHECK_EVERY", 4), ("SAVE_EVERY", 2), ("WARM_UP", 5)):
+        monkeypatch.setattr(trainer, name, value)
+    monkeypatch.setattr("policies.wam.train_report.STARTS", 4)
+    monkeypatch.setenv("OMP_NUM_THREADS", str(torch.get_num_threads()))
+
+
+RECIPE = Recipe(steps=7, batch=2, autoencoder_steps=2, autoencoder_batch=2, seed=3)
+
+
+class Killed(BaseException):
+    """What no code of the training catches."""
+
+
+def trained(out, stop_at: str = "") -> Trainer:
+    """Train on made-up rows; killed when a line that begins so is said."""
+    def say(text):
+        if stop_at and text.startswith(stop_at):
+            raise Killed
+
+    out.mkdir(exist_ok=True)
+    one = Trainer(made_rows((12, 11)), TINY, RECIPE, out, say)
+    try:
+        one.run()
+    except Killed:
+        return one
+    assert not stop_at, "it was to be killed"
+    return one
+
+
+@pytest.mark.parametrize("stop_at", ["autoencoder 0", "23 pictures", "step 5", "step 6", "step 7"])
+def test_a_killed_training_goes_on_as_if_it_were_not(quick, tmp_path, whole, stop_at):
+    out = tmp_path / "out"
+    trained(out, stop_at)
+    again = trained(out)
+    kept = torch.load(out / "training.pt", weights_only=True)
+    straight = torch.load(whole / "training.pt", weights_only=True)
+    for part in ("model", "average"):
+        for name, value in straight[part].items():
+            assert torch.equal(value, kept[part][name]), f"{part} {name}"
+    files = [load_checkpoint(folder / "checkpoint.safetensors") for folder in (out, whole)]
+    for a, b in zip(*(file.model.state_dict().values() for file in files), strict=True):
+        assert torch.equal(a, b)
+    logs = [[{k: v for k, v in json.loads(line).items() if k != "wall_s"}
+             for line in (folder / "log.jsonl").read_text().splitlines()]
+            for folder in (out, whole)]  # fmt: skip
+    assert logs[0] == logs[1] and [e["step"] for e in logs[0] if "gradient" in e] == [*range(1, 8)]
+    assert again.made["steps"] == 7
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The folder of the same training without a stop."""
+    from tiny_wam import fake_embed
+
+    out = tmp_path_factory.mktemp("whole") / "out"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("policies.wam.data.embed", fake_embed)
+        patch.setenv("OMP_NUM_THREADS", str(torch.get_num_threads()))
+        for name, value in (("LOG_EVERY", 1), ("CHECK_EVERY", 4), ("SAVE_EVERY", 2),
+                            ("WARM_UP", 5)):  # fmt: skip
+            patch.setattr(trainer, name, value)
+        trained(out)
+    return out
+
+
+def test_one_demonstration_of_each_task_is_kept_from_training(no_weights, tmp_path):
+    rows = made_rows((5, 6, 7, 8, 9), ("a", "b", "a", "c", "b"))
+    one = Trainer(rows, TINY, RECIPE, tmp_path, print)
+    assert sorted(rows.tasks[k] for k in one.held_demos) == ["a", "b"]  # the only c is learnt
+    assert len(one.held) + len(one.learnt) == len(rows) and not set(one.held) & set(one.learnt)
+    with pytest.raises(UsageError, match="no task has two demonstrations"):
+        Trainer(made_rows((5, 6), ("a", "b")), TINY, RECIPE, tmp_path, print)
+
+
+def test_training_learns_more_than_the_mean_action(quick, demos, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(trainer, "LOG_EVERY", 50)
+    monkeypatch.setattr(trainer, "SAVE_EVERY", 1000)
+    monkeypatch.setattr(trainer, "CHECK_EVERY", 1000)
+    out = tmp_path / "out"
+    arguments = ["train", "--data", str(demos), "--out", str(out), "--steps", "150", "--batch", "8",
+                 "--rate", "3e-3", "--autoencoder-steps", "20", "--shape", SHAPE]  # fmt: skip
+    assert main([*arguments, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    loaded = load_rows([demos], TINY, print)
+    checked = Trainer(loaded.rows, load_checkpoint(out / "checkpoint.safetensors").model.shape,
+                      Recipe(seed=0), out, print)  # fmt: skip
+    checked.rows.latents = torch.zeros(len(loaded.rows), 8, *TINY.grid).half()
+    mean = checked.mean_action_errors()
+    assert found["held_out"]["held_out_rad"] < 0.8 * mean["held_out_rad"]
+
+    made = load_checkpoint(out / "checkpoint.safetensors").made
+    assert made["data"] == [{"hash": data_hash(demos), "demonstrations": 3,
+                             "rows": sum(loaded.rows.lengths)}]  # fmt: skip
+    assert made["seed"] == 0 and made["tasks"] == ["lift_pot"] and made["steps"] == 150
+    assert made["wall_s"] > 0 and made["command"] and "commit" in made["git"]
+    page = (out / "report.html").read_text()
+    for text in ("<svg", "the mean action", "data:image/jpeg;base64,", "present repeated",
+                 "lift_pot seed", made["data"][0]["hash"][:16]):  # fmt: skip
+        assert text in page, text
+    assert "http" not in page.replace("http-equiv", "")
+
+
+def run(demos, out, *more) -> int:
+    return main(["train", "--data", str(demos), "--out", str(out), "--batch", "2", "--steps", "2",
+                 "--autoencoder-steps", "1", "--shape", SHAPE, *more])  # fmt: skip
+
+
+def test_the_same_goes_on_and_another_is_refused(quick, demos, tmp_path, capsys):
+    out = tmp_path / "out"
+    assert run(demos, out) == 0
+    before = (out / "checkpoint.safetensors").read_bytes()
+    assert run(demos, out) == 0  # nothing is left to do
+    assert (out / "checkpoint.safetensors").read_bytes() == before
+    assert "goes on at step 2" in capsys.readouterr().err
+    for more, told in (
+        (("--seed", "1"), "seed was 0, is 1"),
+        (("--steps", "3"), "steps was 2, is 3"),
+        (("--kind", "bc"), "kind was wam, is bc"),
+        (("--schedule", "flash", "--rate", "0.01"), "rate was 0.0006, is 0.01; schedule was unif"),
+        (("--init", str(out / "checkpoint.safetensors")), "init was none, is "),
+    ):
+        assert run(demos, out, *more) == 2
+        error = capsys.readouterr().err.splitlines()[-1]
+        assert told in error and "choose a new folder" in error
+    assert (out / "checkpoint.safetensors").read_bytes() == before
+    # The cloning policy can begin with the other's autoencoder, scaling and what fits.
+    init = out / "checkpoint.safetensors"
+    assert run(demos, tmp_path / "bc", "--kind", "bc", "--init", str(init)) == 0
+    cloned, model = load_checkpoint(tmp_path / "bc/checkpoint.safetensors"), load_checkpoint(init)
+    assert not cloned.model.shape.video
+    assert np.array_equal(cloned.scaler.action, model.scaler.action)
+    assert all(torch.equal(a, b) for a, b in zip(
+        cloned.autoencoder.state_dict().values(), model.autoencoder.state_dict().values(),
+        strict=True,
+    ))  # fmt: skip
+    assert "Predicted video" not in (tmp_path / "bc/report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("--kind", "act"), "unknown kind 'act': choose from bc, wam"),
+        (("--schedule", "cosine"), "unknown schedule 'cosine': choose from flash, uniform"),
+        (("--steps", "0"), "--steps: must be at least 1, got 0"),
+        (("--rate", "nan"), "--rate: must be between 0 and 1, got 'nan'"),
+        (("--shape", "depth=3"), "unknown shape 'depth': choose from attention, dim"),
+        (("--shape", "dim=99999999"), "--shape dim must be from 1 to 4096, got '99999999'"),
+        (("--shape", "dim=-3"), "--shape dim must be from 1 to 4096, got '-3'"),
+        (("--shape", "dim=30"), "dim must be a multiple of heads and 8"),
+        (("--shape", "dim"), "--shape takes key=value,..., got 'dim'"),
+        (("--shape", "attention=full"), "unknown attention 'full'"),
+        (("--init", "nowhere.safetensors"), "cannot read the checkpoint nowhere.safetensors"),
+        (("--data", ","), "--data names no folder"),
+        (("--data", "nowhere"), "nowhere is not a folder"),
+        (("--data", "{d},{d}"), "names a folder twice"),
+    ],
+)
+def test_nonsense_is_refused_in_one_line(quick, demos, tmp_path, capsys, more, message):
+    out = tmp_path / "out"
+    assert run(demos, out, *(word.format(d=demos) for word in more)) == 2
+    told = capsys.readouterr().err
+    assert message in told and told.count("\n") == 1 and not out.exists()
+
+
+def test_a_folder_with_something_else_or_without_demonstrations(quick, demos, tmp_path, capsys):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/notes.txt").write_text("x")
+    assert run(demos, tmp_path / "mine") == 2
+    assert "holds something else: choose a new folder" in capsys.readouterr().err
+    (tmp_path / "empty").mkdir()
+    assert run(tmp_path / "empty", tmp_path / "out") == 2
+    assert "no recordings in" in capsys.readouterr().err
+    shutil.copytree(demos / "lift_pot" / "1000000", tmp_path / "one/lift_pot/1000000")
+    assert run(tmp_path / "one", tmp_path / "out") == 2
+    assert "no task has two demonstrations" in capsys.readouterr().err
+    assert not (tmp_path / "out/train.json").exists()
+
+
+def test_decoded_demonstrations_are_kept_until_they_change(quick, demos, tmp_path, monkeypatch):
+    data = tmp_path / "data"
+    shutil.copytree(demos, data, ignore=shutil.ignore_patterns(CACHE))
+    told: list[str] = []
+    first = load_rows([data], TINY, told.append)
+    assert "reading" in told[0]
+    assert first.folders[0]["hash"] == data_hash(data) == data_hash(demos)
+    with monkeypatch.context() as patch:
+        patch.setattr("policies.wam.rows_cache.read_demonstrations", None)
+        (data / "run.json").write_text("{}")  # no demonstration is in that
+        again = load_rows([data], TINY, told.append)
+    assert "decoded before" in told[-1] and again.folders == first.folders
+    at = np.array([0, 3, len(first.rows) - 1])
+    assert np.array_equal(first.rows.pixels[at], again.rows.pixels[at])
+    assert np.array_equal(first.rows.action, again.rows.action)
+    # Two folders are one after the other.
+    both = load_rows([demos, data], TINY, told.append)
+    count = len(first.rows)
+    assert len(both.rows) == 2 * count and both.seeds == first.seeds * 2
+    order = np.array([count + 1, 1, count - 1, 2 * count - 1])
+    assert np.array_equal(both.rows.pixels[order], first.rows.pixels[order % count])
+    # Another demonstration, or a broken cache: read again.
+    shutil.rmtree(data / "lift_pot" / "1000001")
+    fewer = load_rows([data], TINY, told.append)
+    assert fewer.folders[0]["demonstrations"] == 2 and fewer.seeds == [1000000, 1000002]
+    (data / CACHE / "pixels.u8").write_bytes(b"half")
+    assert load_rows([data], TINY, told.append).folders == fewer.folders
+    elsewhere = load_rows([data], TINY, told.append, tmp_path / "cache")
+    assert elsewhere.folders == fewer.folders and len(list((tmp_path / "cache").iterdir())) == 1
+    with pytest.raises(UsageError, match="choose another place with --cache"):
+        load_rows([demos], TINY, told.append, data / CACHE / "pixels.u8")
+
+
+def test_without_torch_one_line_says_what_to_install(tmp_path):
+    code = ("import sys; sys.modules['torch'] = None; from bench_tasks.cli import main; "
+            f"sys.exit(main(['train', '--data', '.', '--out', {str(tmp_path / 'o')!r}]))"
+            )  # fmt: skip
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert "training needs torch: pip install -r requirements/policies.txt" in done.stderr
