@@ -12,7 +12,7 @@ __all__ = ["dreams"]
 _COLUMNS = (
     ("PSNR", "psnr_db", "{:.1f} dB"), ("first picture repeated", "still_psnr_db", "{:.1f} dB"),
     ("autoencoder alone", "own_psnr_db", "{:.1f} dB"), ("latent error", "latent_error", "{:.3f}"),
-    ("first picture repeated", "still_latent_error", "{:.3f}"),
+    ("latents, first repeated", "still_latent_error", "{:.3f}"),
 )  # fmt: skip
 
 

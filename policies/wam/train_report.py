@@ -33,7 +33,7 @@ _TABLE = (
     ("pictures", "pictures", "{:.0f}"), ("PSNR", "psnr_db", "{:.1f} dB"),
     ("present repeated", "still_psnr_db", "{:.1f} dB"),
     ("autoencoder alone", "own_psnr_db", "{:.1f} dB"), ("latent error", "latent_error", "{:.3f}"),
-    ("present repeated", "still_latent_error", "{:.3f}"),
+    ("latents, present repeated", "still_latent_error", "{:.3f}"),
 )  # fmt: skip
 """Head, key and format of the columns about predicted video."""
 
@@ -56,7 +56,8 @@ def write_report(
         '<meta name=color-scheme content="light dark">'
         f"<title>bench_tasks: {escape(title)}</title><style>{CSS}"
         ".strip img{width:100%;height:auto;image-rendering:auto;border-radius:6px}"
-        "svg{width:100%;height:auto}svg text{fill:var(--soft);font-size:11px}</style></head>"
+        ".charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(300px,1fr));gap:12px}"
+        ".charts .card{margin:0}svg{width:100%;height:auto}svg text{fill:var(--soft);font-size:11px}</style></head>"
         f"<body><main>{''.join(parts)}</main></body></html>\n"
     )
     target = folder / "report.html"
@@ -97,7 +98,7 @@ def _curves(history: Sequence[dict[str, float]]) -> str:
     ]
     drawn = [_chart(title, history, keys) for title, keys in charts]
     cards = "".join(f"<div class=card>{svg}</div>" for svg in drawn if svg)
-    return cards or "<p class=soft>Nothing was logged.</p>"
+    return f"<div class=charts>{cards}</div>" if cards else "<p class=soft>Nothing was logged.</p>"
 
 
 def _chart(title: str, history: Sequence[dict[str, float]], keys: Sequence[str]) -> str:
