@@ -57,7 +57,8 @@ def write_report(
         f"<title>bench_tasks: {escape(title)}</title><style>{CSS}"
         ".strip img{width:100%;height:auto;image-rendering:auto;border-radius:6px}"
         ".charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(300px,1fr));gap:12px}"
-        ".charts .card{margin:0}svg{width:100%;height:auto}svg text{fill:var(--soft);font-size:11px}</style></head>"
+        ".charts .card{margin:0}svg{width:100%;height:auto}"
+        "svg text{fill:var(--soft);font-size:11px}</style></head>"
         f"<body><main>{''.join(parts)}</main></body></html>\n"
     )
     target = folder / "report.html"
