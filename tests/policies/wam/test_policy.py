@@ -95,7 +95,7 @@ def test_dreams_do_not_survive_the_episode(no_weights, world, checkpoint):
 
 
 def test_a_missing_camera_is_named(no_weights, world, checkpoint):
-    policy = WamPolicy(WamOptions(checkpoint))
+    policy = WamPolicy(WamOptions(checkpoint, execute=2))
     scene, state = world.reset("lift_pot", 0)
     policy.reset(scene, 0)
     with pytest.raises(BenchError, match="no picture of left_wrist, right_wrist$"):
