@@ -33,7 +33,7 @@ class WamOptions:
     """`checkpoint`: a file; without one, the model that comes with the package.
 
     `steps`: of denoising. `execute`: rows of a chunk that are executed before the next look.
-    `reuse`: cosine similarity of velocities above which one is used twice (1: never).
+    `reuse`: cosine similarity of velocities above which one is used again (1: never).
     `threads`: of the processor. `dream`: compare predicted pictures with those that are seen when
     their time has come, for the record (`bench_tasks.dreams`); the actions are the same.
     """
@@ -59,6 +59,8 @@ class WamPolicy:
         self.shape: Shape = self._made.model.shape
         if self.options.steps < 1:
             raise UsageError(f"steps must be at least 1, got {self.options.steps}")
+        if not 0 <= self.options.reuse <= 1:
+            raise UsageError(f"reuse must be from 0 to 1, got {self.options.reuse}")
         if not 1 <= self.options.execute <= self.shape.chunk:
             raise UsageError(
                 f"execute must be from 1 to {self.shape.chunk}, got {self.options.execute}"

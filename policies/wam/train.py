@@ -21,6 +21,8 @@ from bench_tasks.errors import UsageError
 from policies.wam.autoencoder import Autoencoder
 from policies.wam.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from policies.wam.data import Rows, Scaler
+from policies.wam.distill import AVERAGE as TARGET_AVERAGE
+from policies.wam.distill import consistency_loss, load_teacher
 from policies.wam.flow import draw_times, sample, velocity_loss
 from policies.wam.model import Transformer
 from policies.wam.shape import Shape
@@ -41,6 +43,10 @@ class Recipe:
 
     `init` is a checkpoint whose autoencoder and scaling are taken over, and whose weights are
     where the shapes are the same.
+
+    `teacher` is a checkpoint to distil into one step, which is then `init` as well; `advantage`
+    from 0 to 1 weighs its answers by how good they are (see `distill.consistency_loss`).
+    `video_weight` and `action_weight` are of the losses.
     """
 
     steps: int = 4000
@@ -51,6 +57,15 @@ class Recipe:
     autoencoder_steps: int = 1500
     autoencoder_batch: int = 16
     init: str = ""
+    teacher: str = ""
+    advantage: float = 0.0
+    video_weight: float = 1.0
+    action_weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Let a student begin as its teacher."""
+        if self.teacher and not self.init:
+            object.__setattr__(self, "init", self.teacher)
 
     def checked(self) -> Recipe:
         """Return self; UsageError names a wrong number."""
@@ -59,6 +74,15 @@ class Recipe:
                 raise UsageError(f"{name} must be at least 1, got {getattr(self, name)}")
         if not 0 < self.rate < 1:
             raise UsageError(f"rate must be between 0 and 1, got {self.rate}")
+        if not 0 <= self.advantage <= 1:
+            raise UsageError(f"advantage must be from 0 to 1, got {self.advantage}")
+        if self.advantage and not self.teacher:
+            raise UsageError(f"advantage {self.advantage} is of no use without a teacher")
+        if self.teacher and self.init != self.teacher:
+            raise UsageError(f"init must be the teacher {self.teacher}, got {self.init}")
+        for name in ("video_weight", "action_weight"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise UsageError(f"{name} must be from 0 on, got {getattr(self, name)}")
         return self
 
 
@@ -75,6 +99,7 @@ class Trainer:
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         torch.set_num_threads(int(os.environ.get('OMP_NUM_THREADS', os.cpu_count() or 1)))
         self.history: list[dict[str, float]] = []
+        self.teacher: Transformer | None = None
         self.held_demos = _held_out(rows.tasks, recipe.seed)
         out_of = np.isin(rows.first, np.unique(rows.first)[self.held_demos])
         self.learnt, self.held = np.flatnonzero(~out_of), np.flatnonzero(out_of)
@@ -156,6 +181,9 @@ class Trainer:
             model.load_state_dict({k: given[k] if k in given and given[k].shape == v.shape else v
                                    for k, v in own.items()})  # fmt: skip
         average = deepcopy(model).requires_grad_(False)
+        if recipe.teacher:
+            self.teacher, self.made["teacher"] = load_teacher(Path(recipe.teacher), self.shape)
+            self.teacher.to(self.device)
         optimizer = torch.optim.AdamW(
             model.parameters(), recipe.rate, betas=(0.9, 0.95), weight_decay=1e-2
         )
@@ -175,9 +203,9 @@ class Trainer:
             generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
             for group in optimizer.param_groups:
                 group["lr"] = recipe.rate * _rate(step, recipe.steps, WARM_UP)
-            losses = self._step(model, optimizer, scaler, rng, generator)
+            losses = self._step(model, average, optimizer, scaler, rng, generator)
             with torch.no_grad():
-                share = min(AVERAGE, (1 + step) / (10 + step))
+                share = TARGET_AVERAGE if self.teacher else min(AVERAGE, (1 + step) / (10 + step))
                 for slow, fast in zip(average.parameters(), model.parameters(), strict=True):
                     slow.lerp_(fast, 1 - share)
             step += 1
@@ -187,7 +215,7 @@ class Trainer:
                 self.say(" ".join([f"step {step} {now:.0f} s",
                                    *(f"{k} {v:.4f}" for k, v in losses.items())]))  # fmt: skip
             if step % CHECK_EVERY == 0 or step == recipe.steps:
-                found = self.check(average, scaler)
+                found = self.check(average, scaler, 1 if self.teacher else 4)
                 self.history.append({"step": step, "wall_s": now, **found})
                 self.say(" ".join(f"{k} {v:.4f}" for k, v in found.items()))
             if step % SAVE_EVERY == 0 or step == recipe.steps:
@@ -204,16 +232,23 @@ class Trainer:
         return result
 
     def _step(
-        self, model: Transformer, optimizer: torch.optim.Optimizer, scaler: Scaler,
-        rng: np.random.Generator, generator: torch.Generator,
+        self, model: Transformer, average: Transformer, optimizer: torch.optim.Optimizer,
+        scaler: Scaler, rng: np.random.Generator, generator: torch.Generator,
     ) -> dict[str, float]:
         shape, recipe = self.shape, self.recipe
         starts = rng.choice(self.learnt, recipe.batch)
         batch = self.rows.batch(starts, shape.history, shape, scaler)
         batch = {key: value.to(self.device) for key, value in batch.items()}
-        times = draw_times(recipe.schedule, (recipe.batch, shape.history), generator)
-        video, action = velocity_loss(model, batch, times.to(self.device), generator)
-        loss = action if video is None else video + action
+        if self.teacher:
+            video, action = consistency_loss(
+                model, average, self.teacher, batch, generator, recipe.advantage
+            )
+        else:
+            times = draw_times(recipe.schedule, (recipe.batch, shape.history), generator)
+            video, action = velocity_loss(model, batch, times.to(self.device), generator)
+        loss = recipe.action_weight * action
+        if video is not None:
+            loss = loss + recipe.video_weight * video
         optimizer.zero_grad()
         loss.backward()
         norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
