@@ -2,9 +2,12 @@
 
 The student's answer at a point of the way from noise to data is f(x_t) = x_t + (1 - t) v, the end
 of the straight line along its velocity. It learns that its answer at x_s is the answer of its own
-moving average at x_e, one Euler step of the frozen teacher further on; at t = 1 that is x itself,
+moving average at x_e, some Euler steps of the frozen teacher further on; at t = 1 that is x itself,
 so all answers become the end of the teacher's way (Flash-WAM, arXiv 2606.05254; consistency models,
 arXiv 2303.01469).
+
+Four of the sixteen steps are made at once: what is known at the end then reaches the beginning over
+four moving averages, not sixteen, each of which is some hundred steps of training behind.
 
 Video and actions stand at the same time, on the teacher's grid: this is the way that `flow.sample`
 walks, and its first point, both at 0, is where a one-step sampler asks. A video held near noise
@@ -31,7 +34,8 @@ from policies.wam.model import Transformer
 from policies.wam.shape import Shape
 
 __all__ = [
-    "AVERAGE", "GRID", "advantage_weights", "consistency_loss", "destination", "load_teacher",
+    "AVERAGE", "GRID", "LEAP", "advantage_weights", "consistency_loss", "destination",
+    "load_teacher",
 ]  # fmt: skip
 
 GRID = 16

@@ -11,19 +11,15 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from tiny_wam import made_rows, shaken  # noqa: E402
 from torch import nn  # noqa: E402
 
 from bench_tasks.errors import UsageError  # noqa: E402
+from policies.wam import distill  # noqa: E402
 from policies.wam.autoencoder import Autoencoder  # noqa: E402
 from policies.wam.checkpoint import Checkpoint, load_checkpoint, save_checkpoint  # noqa: E402
-from policies.wam.data import Rows, Scaler  # noqa: E402
-from policies.wam.distill import (  # noqa: E402
-    AVERAGE,
-    advantage_weights,
-    consistency_loss,
-    destination,
-    load_teacher,
-)  # fmt: skip
+from policies.wam.data import Scaler  # noqa: E402
+from policies.wam.distill import AVERAGE, GRID, LEAP, consistency_loss, destination  # noqa: E402
 from policies.wam.flow import draw_times, sample, velocity_loss  # noqa: E402
 from policies.wam.model import Transformer  # noqa: E402
 from policies.wam.shape import Shape  # noqa: E402
@@ -127,7 +123,6 @@ def test_one_step_of_a_student_lands_where_sixteen_of_its_teacher_do(teacher, ad
 
     descend(student, loss, 600, 3e-3, average)
     aim = drawn(teacher, 16)
-    assert (aim.abs() - 1).abs().mean() < 0.2  # the teacher itself finds the corners
     before, after = ((drawn(m, 1) - aim).abs().mean().item() for m in (teacher, average))
     assert before > 0.6
     assert after < before / 3
@@ -176,13 +171,13 @@ def test_gradients_reach_the_student_alone():
 def test_advantages_are_those_of_the_formula_within_each_group():
     reward = torch.tensor([[1.0, 2.0, 3.0, 10.0], [5.0, 5.0, 7.0, -2.0]])
     group = torch.tensor([[0, 0, 0, 1], [2, 2, 3, 1]])
-    alpha, beta = advantage_weights(reward, group, 0.5)
+    alpha, beta = distill.advantage_weights(reward, group, 0.5)
     # Group 0: mean 2, deviation sqrt(2/3), so -1.22, 0, 1.22, cut to 1. Group 1: mean 4, deviation
     # 6, so 1 and -1. Group 2: no deviation. Group 3: one alone.
     expected = torch.tensor([[0.5, 1.0, 1.5, 1.5], [1.0, 1.0, 1.0, 0.5]])
     assert torch.allclose(alpha, expected, atol=1e-5)
     assert torch.allclose(beta, 2 - expected, atol=1e-5)
-    inside, _ = advantage_weights(torch.tensor([0.0, 0.0, 0.0, 1.0]), torch.zeros(4), 1.0)
+    inside, _ = distill.advantage_weights(torch.tensor([0.0, 0.0, 0.0, 1.0]), torch.zeros(4), 1.0)
     # Mean 1/4, deviation sqrt(3)/4: -1/sqrt(3) and sqrt(3), the latter cut.
     assert torch.allclose(inside, torch.tensor([1 - 1 / math.sqrt(3)] * 3 + [2.0]), atol=1e-5)
 
@@ -195,16 +190,21 @@ def test_a_bad_answer_of_the_teacher_counts_for_less():
             wrong[1] = 100.0
             return torch.zeros_like(video), wrong
 
+    def leaps(seed):
+        """The times that the loss will draw first."""
+        return torch.randint(GRID // LEAP, (2, 1), generator=torch.Generator().manual_seed(seed))
+
+    # The same for both, and not the last one, whose answer is the point itself.
+    seed = next(k for k in range(100) if leaps(k)[0] == leaps(k)[1] < GRID // LEAP - 1)
+    torch.manual_seed(0)
     student = Plane()
 
     def pull(advantage):
-        generator = torch.Generator().manual_seed(4)  # draws the same grid time for both
+        generator = torch.Generator().manual_seed(seed)
         batch = corners(2, torch.Generator().manual_seed(0))
         _, loss = consistency_loss(student, Led(), Led(), batch, generator, advantage)
         return loss.item()
 
-    step = torch.randint(16, (2, 1), generator=torch.Generator().manual_seed(4))
-    assert step[0] == step[1] and step[0] < 12
     assert pull(1.0) < 0.2 * pull(0.0)
     assert pull(0.5) == pytest.approx((pull(0.0) + pull(1.0)) / 2, rel=1e-3)
 
@@ -278,34 +278,26 @@ def test_actions_that_turn_are_not_drowned_by_a_video_that_does_not():
 TINY = Shape(stride=1, frames=1, history=1, dim=16, layers=1, heads=2, latent=2)
 
 
-def tiny_rows():
-    rng = np.random.default_rng(0)
-    pixels = rng.integers(0, 255, (12, 144, 128, 3), np.uint8)
-    states = rng.standard_normal((12, 16))
-    return Rows(states, states + 0.1, pixels, [4, 4, 4], ["go"] * 3, ["a_task"] * 3)
+def rows():
+    return made_rows((4, 4, 4), ["lift_pot"] * 3)
 
 
 def a_checkpoint(path, shape=TINY, **recipe):
     torch.manual_seed(3)
     scaler = Scaler(*(np.stack([-np.ones(16), np.ones(16)]) for _ in range(2)))
-    model = Transformer(shape)
-    nn.init.normal_(model.action_out.weight, std=0.1)  # that it does something
+    model = shaken(Transformer(shape))
     made = {"recipe": {"schedule": "uniform", **recipe}, "steps": 7}
     save_checkpoint(path, Checkpoint(model, Autoencoder(shape.latent), scaler, made))
     return str(path)
 
 
-@pytest.fixture
-def embedded(monkeypatch):
-    monkeypatch.setattr("policies.wam.data.embed", lambda text: np.ones(384, np.float32))
-
-
 def test_training_with_a_teacher_begins_as_the_teacher_and_keeps_its_average(
-    tmp_path, embedded, monkeypatch
+    tmp_path, no_weights, monkeypatch
 ):
+    monkeypatch.setattr("policies.wam.train.WARM_UP", 1)
     path = a_checkpoint(tmp_path / "teacher.safetensors")
     first = load_checkpoint(tmp_path / "teacher.safetensors").model.state_dict()
-    recipe = Recipe(steps=2, batch=2, rate=1e-3, teacher=path).checked()
+    recipe = Recipe(steps=2, batch=2, rate=1e-2, teacher=path).checked()
     kept = []
     step = Trainer._step
 
@@ -315,14 +307,14 @@ def test_training_with_a_teacher_begins_as_the_teacher_and_keeps_its_average(
 
     monkeypatch.setattr(Trainer, "_step", watched)
     (tmp_path / "out").mkdir()
-    trainer = Trainer(tiny_rows(), TINY, recipe, tmp_path / "out", lambda text: None)
+    trainer = Trainer(rows(), TINY, recipe, tmp_path / "out", lambda text: None)
     result = trainer.run()
     state = torch.load(tmp_path / "out/training.pt", weights_only=True)
     assert all(torch.equal(kept[0][k], v) for k, v in first.items())
     for name, last in state["model"].items():
         one = AVERAGE * first[name] + (1 - AVERAGE) * kept[1][name]
         two = AVERAGE * one + (1 - AVERAGE) * last
-        assert torch.allclose(result.model.state_dict()[name], two, atol=1e-7), name
+        assert torch.allclose(result.model.state_dict()[name], two, atol=1e-6), name
     moved = [k for k, v in state["model"].items() if not torch.equal(v, first[k])]
     assert "action_out.weight" in moved and "video_out.weight" in moved
     assert all(torch.equal(v, first[k]) for k, v in trainer.teacher.state_dict().items())
@@ -334,9 +326,10 @@ def test_training_with_a_teacher_begins_as_the_teacher_and_keeps_its_average(
     )
 
 
-def test_a_stopped_distillation_goes_on_to_the_same_weights(tmp_path, embedded, monkeypatch):
+def test_a_stopped_distillation_goes_on_to_the_same_weights(tmp_path, no_weights, monkeypatch):
     path = a_checkpoint(tmp_path / "teacher.safetensors")
     monkeypatch.setattr("policies.wam.train.SAVE_EVERY", 1)
+    monkeypatch.setattr("policies.wam.train.WARM_UP", 1)
     recipe = Recipe(steps=3, batch=2, teacher=path, advantage=0.5)
 
     class Stopped(Exception):
@@ -344,7 +337,7 @@ def test_a_stopped_distillation_goes_on_to_the_same_weights(tmp_path, embedded, 
 
     def trained(name, stop=False):
         (tmp_path / name).mkdir(exist_ok=True)
-        trainer = Trainer(tiny_rows(), TINY, recipe, tmp_path / name, lambda text: None)
+        trainer = Trainer(rows(), TINY, recipe, tmp_path / name, lambda text: None)
         step, done = trainer._step, []
 
         def stopping(*arguments):
@@ -389,14 +382,14 @@ def test_a_teacher_of_another_shape_or_schedule_is_refused(tmp_path):
     path = tmp_path / "teacher.safetensors"
     a_checkpoint(path, schedule="flash")
     with pytest.raises(UsageError, match="schedule flash"):
-        load_teacher(path, TINY)
+        distill.load_teacher(path, TINY)
     a_checkpoint(path)
     with pytest.raises(UsageError, match="has dim 16, not 32, heads 2, not 4"):
-        load_teacher(path, replace(TINY, dim=32, heads=4))
-    model, made = load_teacher(path, TINY)
+        distill.load_teacher(path, replace(TINY, dim=32, heads=4))
+    model, made = distill.load_teacher(path, TINY)
     assert made["steps"] == 7
     assert not any(p.requires_grad for p in model.parameters())
     # Without a video, the schedule makes no difference to what the actions were learnt at.
     still = replace(TINY, video=False)
     a_checkpoint(path, still, schedule="flash")
-    load_teacher(path, still)
+    distill.load_teacher(path, still)
