@@ -36,9 +36,10 @@ RATES_HZ = tuple(hz for hz in range(1, round(CONTROL_HZ) + 1) if CONTROL_HZ % hz
 RELAXATION_S = 0.5
 """How long a disturbance takes to be forgotten."""
 MAX_DISTURB_RAD = 0.1
-OPEN_M, FADE = 0.075, 0.1
-"""An arm is disturbed while its hand is open: what it does with what it holds succeeds or fails by
-millimetres. The disturbance fades in and out by this share of the rest each period."""
+GRIP_M, FADE = 0.002, 0.1
+"""A hand that is commanded further together than it is measured grips or closes. Its arm is not
+disturbed then: what it does with what it holds succeeds or fails by millimetres. The disturbance
+fades in and out by this share of the rest each period."""
 _HANDS = [7, 15]
 _ARM_JOINTS = [k for k in range(ACTION_SIZE) if k % 8 != 7]
 
@@ -47,7 +48,7 @@ _ARM_JOINTS = [k for k in range(ACTION_SIZE) if k % 8 != 7]
 class CollectConfig(RunConfig):
     """A run for demonstrations: seeds of their own, `picture_hz` pictures a second.
 
-    `disturb` (rad) is the standard deviation, in joints of an arm whose hand is open, of what is
+    `disturb` (rad) is the standard deviation, in joints of an arm that grips nothing, of what is
     added to the commands that are executed; those that were asked for stay what the expert wants
     (DART, arXiv 1703.09327: data on how to come back).
     """
@@ -125,7 +126,7 @@ class _Pictured:
         self, task: str, seed: int, vary: tuple[str, ...] = ()
     ) -> tuple[Scene, WorldState]:
         scene, state = self._world.reset(task, seed, vary)
-        self._command = state.command
+        self._state = state
         self._disturbance = Disturbance(task, seed, self._config.disturb)
         self._free = np.ones(2)
         self._picture(state)
@@ -136,22 +137,24 @@ class _Pictured:
             self._taken[state.seq] = self._world.capture(self._config.cameras)
 
     def step(self, chunk: ActionChunk) -> list[WorldState]:
-        states, seq, values = [], chunk.seq, self._disturbed(chunk.values)
+        states, values = [], chunk.values
+        # To ask for what was executed is to hold still: disturbed again and again, it would drift.
+        still = (values == self._state.command).all()
         while len(values):
-            count = self._stride - seq % self._stride
-            done = self._world.step(ActionChunk(seq, values[:count]))
-            states, seq, values = states + done, done[-1].seq, values[count:]
-            self._picture(done[-1])
-        self._command = states[-1].command
+            seq = chunk.seq + len(states)
+            now, values = np.split(values, [self._stride - seq % self._stride])
+            if self._config.disturb and not still:
+                now = self._disturbed(now)
+            states += self._world.step(ActionChunk(seq, now))
+            self._state = states[-1]
+            self._picture(self._state)
         return states
 
     def _disturbed(self, values: np.ndarray) -> np.ndarray:
-        # To ask for what was executed is to hold still: disturbed again and again, it would drift.
-        if not self._config.disturb or (values == self._command).all():
-            return values
         noise = np.stack([self._disturbance.next() for _ in values])
         for row, action in zip(noise, values, strict=True):
-            self._free += ((action[_HANDS] >= OPEN_M) - self._free) * FADE
+            grips = action[_HANDS] < self._state.gripper_opening - GRIP_M
+            self._free += (~grips - self._free) * FADE
             row *= np.repeat(self._free, ACTION_SIZE // 2)
         return values + noise
 

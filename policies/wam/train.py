@@ -49,12 +49,12 @@ class Recipe:
     `video_weight` and `action_weight` are of the losses.
     """
 
-    steps: int = 4000
+    steps: int = 3300
     batch: int = 16
-    rate: float = 6e-4
+    rate: float = 2e-3
     seed: int = 0
     schedule: str = "uniform"
-    autoencoder_steps: int = 1500
+    autoencoder_steps: int = 900
     autoencoder_batch: int = 16
     init: str = ""
     teacher: str = ""
@@ -97,12 +97,16 @@ class Trainer:
         self.rows, self.shape, self.recipe, self.out, self.say = rows, shape, recipe, out, say
         self.made = {**(made or {}), "recipe": asdict(recipe), "tasks": sorted(set(rows.tasks))}
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        torch.set_num_threads(int(os.environ.get('OMP_NUM_THREADS', os.cpu_count() or 1)))
+        torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", os.cpu_count() or 1)))
         self.history: list[dict[str, float]] = []
         self.teacher: Transformer | None = None
         self.held_demos = _held_out(rows.tasks, recipe.seed)
         out_of = np.isin(rows.first, np.unique(rows.first)[self.held_demos])
         self.learnt, self.held = np.flatnonzero(~out_of), np.flatnonzero(out_of)
+        # A task whose demonstrations are long must not crowd out the others.
+        names = np.repeat(rows.tasks, rows.lengths)[self.learnt]
+        _, kind, count = np.unique(names, return_inverse=True, return_counts=True)
+        self.chance = 1.0 / (count[kind] * len(count))
 
     # -- the autoencoder -------------------------------------------------------------------------
 
@@ -236,7 +240,7 @@ class Trainer:
         scaler: Scaler, rng: np.random.Generator, generator: torch.Generator,
     ) -> dict[str, float]:
         shape, recipe = self.shape, self.recipe
-        starts = rng.choice(self.learnt, recipe.batch)
+        starts = rng.choice(self.learnt, recipe.batch, p=self.chance)
         batch = self.rows.batch(starts, shape.history, shape, scaler)
         batch = {key: value.to(self.device) for key, value in batch.items()}
         if self.teacher:
