@@ -11,7 +11,7 @@ import pytest
 from bench_tasks import runner
 from bench_tasks.bag import frames, read_bag
 from bench_tasks.cli import main
-from bench_tasks.collect import OPEN_M, CollectConfig, Disturbance
+from bench_tasks.collect import CollectConfig, Disturbance
 from bench_tasks.config import DEMONSTRATION_SEEDS, RunConfig
 from bench_tasks.demonstrations import data_hash, read_demonstrations
 from bench_tasks.errors import UsageError
@@ -121,15 +121,17 @@ def test_a_disturbance_shows_in_what_is_executed_not_in_what_is_asked(disturbed,
     (calm,) = read_demonstrations(plain.out)
     error = item.executed - item.action
     arms = [k for k in range(16) if k % 8 != 7]
-    open_hands = (item.action[:, [7, 15]] >= 0.075).all(axis=1)
-    closed = int(np.flatnonzero(~open_hands)[0])
     assert not error[:, [7, 15]].any()
-    open_ = (item.action[:, [7, 15]] >= OPEN_M).all(axis=1)
-    assert open_[:30].all() and 0.003 < error[:30][:, arms].std() < 0.03
-    assert np.abs(np.diff(error[:200], axis=0)).max() < 0.003, "it is smooth"
+    # Until a hand grips, also where it is narrowed for its approach.
+    hands = item.action[:, [7, 15]]
+    grips = (hands < item.state[:-1, [7, 15]] - 0.002).any(axis=1)
+    near = (hands < 0.075).all(axis=1) & ~grips
+    assert 0.003 < error[:30][:, arms].std() < 0.03
+    assert near.sum() > 30 and np.abs(error[near][:, arms]).max() > 0.003
+    assert np.abs(np.diff(error[:200], axis=0)).max() < 0.006, "it is smooth"
     # A hand that works is left in peace, and so is an arm that holds still in the end.
     closed = (item.action[:, [7, 15]] < 0.01).all(axis=1)
-    assert closed.sum() > 50 and np.abs(error[closed]).max() < 1e-6
+    assert closed.sum() > 90 and np.abs(error[closed][60:]).max() < 1e-4
     assert (item.executed[-5:] == item.executed[-5]).all()
     # The expert's first plan does not know of it; the rest is to end where it would have.
     count = 40
