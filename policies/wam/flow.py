@@ -83,8 +83,13 @@ class Sampled:
 def sample(
     model: Transformer, cache: Cache, at: int, text: Tensor, steps: int,
     generator: torch.Generator, reuse: float = 1.0,
+    prefix: tuple[Tensor, Tensor] | None = None,
 ) -> Sampled:
     """Integrate from noise to data in `steps` Euler steps.
+
+    `prefix` inpaints: actions (b, chunk, 16) that the chunk is to continue, and how binding each
+    is, (b, chunk, 1) in [0, 1]. After each step the sample is drawn that much
+    towards where those actions, mixed with the same noise, would be by then.
 
     When the last two velocities that the model gave agree, the last one is used again without
     asking the model: for two more steps if their cosine similarity is above `reuse`, for four if
@@ -99,6 +104,7 @@ def sample(
         video = torch.randn(
             b, shape.frames, shape.latent, *shape.grid, generator=generator
         ).to(device)  # fmt: skip
+    noise = actions
     velocity: tuple[Tensor | None, Tensor] | None = None
     again, calls = 0, 0
     for k in range(steps):
@@ -112,6 +118,10 @@ def sample(
         if video is not None and velocity[0] is not None:
             video = video + velocity[0] / steps
         actions = actions + velocity[1] / steps
+        if prefix is not None:
+            known, weight = prefix
+            there = mix(noise, known, torch.full((b,), (k + 1) / steps, device=device))
+            actions = actions + weight * (there - actions)
     return Sampled(video, actions, calls)
 
 

@@ -91,9 +91,29 @@ class WamPolicy:
     def accept(self, plan: Plan) -> None:
         """Ignore the plan."""
 
-    @torch.no_grad()
     def infer(self, observation: Observation) -> ActionChunk:
         """Look, remember, and return the next commands."""
+        return self._infer(observation, None)
+
+    def infer_with_prefix(
+        self, observation: Observation, prefix: np.ndarray, weights: np.ndarray
+    ) -> ActionChunk:
+        """As `infer`, the chunk continuing what the arms do from this state on.
+
+        prefix (k, 16) are their commands, weights (k,) in [0, 1] how binding each is.
+        """
+        at = self._periods * np.arange(1, self.shape.chunk + 1) - 1  # the periods that end a row
+        known = at < len(prefix)
+        at = np.minimum(at, len(prefix) - 1)
+        measured = measured_state(observation.state)
+        rows = torch.from_numpy(self._made.scaler.actions(prefix[at], measured))
+        weight = torch.from_numpy((weights[at] * known).astype(np.float32))
+        return self._infer(observation, (rows[None], weight[None, :, None]))
+
+    @torch.no_grad()
+    def _infer(
+        self, observation: Observation, prefix: tuple[Tensor, Tensor] | None
+    ) -> ActionChunk:
         begun = time.perf_counter()
         state, model = observation.state, self._made.model
         measured = measured_state(state)
@@ -105,7 +125,7 @@ class WamPolicy:
         self._window = self._window[-self.shape.history :]
         got = sample(
             model, window(self._window), at, self._text, self.options.steps, self._generator,
-            self.options.reuse,
+            self.options.reuse, prefix,
         )
         rows = self._made.scaler.commands(got.actions[0].numpy(), measured)
         self.calls.append((time.perf_counter() - begun, got.calls))

@@ -114,3 +114,25 @@ def test_wrong_options_are_named(checkpoint, tmp_path):
     with pytest.raises(UsageError, match="dream must be false"):
         WamPolicy(WamOptions(str(cloned), execute=2, dream=True))
     assert WamPolicy(WamOptions(str(cloned), execute=2)).metadata.name == "bc"
+
+
+def test_a_binding_prefix_is_continued_and_a_free_one_changes_nothing(
+    no_weights, world, checkpoint
+):
+    scene, state = world.reset("lift_pot", 0)
+    policy = WamPolicy(WamOptions(checkpoint, steps=3, execute=4))
+    seen = Observation(state, world.capture(policy.metadata.cameras))
+    answers = []
+    prefix = np.tile(state.command, (12, 1)) + 0.01 * np.arange(1, 13)[:, None]
+    for weights in (None, np.zeros(12), np.ones(12)):
+        policy.reset(scene, 0)
+        every = policy._periods
+        answers.append(
+            policy.infer(seen) if weights is None
+            else policy.infer_with_prefix(seen, prefix, weights)
+        )  # fmt: skip
+    plain, free, bound = (answer.values for answer in answers)
+    assert np.array_equal(plain, free) and not np.allclose(plain, bound, atol=1e-3)
+    ends = np.arange(every - 1, 12, every)
+    assert len(ends) and np.allclose(bound[ends], prefix[ends], atol=1e-5)
+    assert not np.allclose(bound[-1], prefix[-1], atol=1e-3), "what is not known is free"
