@@ -7,7 +7,9 @@ so all answers become the end of the teacher's way (Flash-WAM, arXiv 2606.05254;
 arXiv 2303.01469).
 
 Four of the sixteen steps are made at once: what is known at the end then reaches the beginning over
-four moving averages, not sixteen, each of which is some hundred steps of training behind.
+four moving averages, not sixteen, each of which is some hundred steps of training behind. With data
+in four corners 600 steps of training left a distance to the teacher's samples of 0.46, 0.30, 0.15
+and 0.09 for leaps of 1, 2, 4 and 8 steps (0.71 before), and a leap costs one pass a step.
 
 Video and actions stand at the same time, on the teacher's grid: this is the way that `flow.sample`
 walks, and its first point, both at 0, is where a one-step sampler asks. A video held near noise
