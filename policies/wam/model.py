@@ -72,7 +72,7 @@ class _Block(nn.Module):
 
     def forward(
         self, x: Tensor, modulation: Tensor, turns: tuple[Tensor, Tensor], mask: Tensor | None,
-        past: tuple[Tensor, Tensor] | None,
+        past: tuple[Tensor, Tensor] | None, runs: Tensor | None = None,
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Return the tokens and this layer's keys and values, without those of the past."""
         s1, g1, a1, s2, g2, a2 = (modulation + self.shift[:, None]).unbind(1)
@@ -83,7 +83,7 @@ class _Block(nn.Module):
         own = (k, v)
         if past is not None:
             k, v = torch.cat([past[0], k], dim=2), torch.cat([past[1], v], dim=2)
-        h = self.attend(q, k, v, mask).transpose(1, 2).reshape(b, n, dim)
+        h = self.attend(q, k, v, mask, runs).transpose(1, 2).reshape(b, n, dim)
         x = x + a1 * self.out(h)
         h = self.norm2(x) * (1 + g2) + s2
         return x + a2 * self.mlp(h), own
@@ -213,8 +213,12 @@ class Transformer(nn.Module):
                        self.shape.dim // self.shape.heads)  # fmt: skip
         times = torch.cat([torch.ones(len(x), 1, device=x.device), times], dim=1)
         modulation = self._modulation(times, text)[:, :, self._kinds(x.device)]
+        # Observations one by one and the chunk, as the mask of `forward` tells them apart.
+        tokens = math.prod(self.shape.patches) + 1
+        seen = torch.arange(cache[0][0].shape[2], device=x.device) // tokens
+        runs = torch.cat([seen, torch.full((x.shape[1],), -1, device=x.device)])
         for block, past in zip(self.blocks, cache, strict=True):
-            x, _ = block(x, modulation, turns, None, past)
+            x, _ = block(x, modulation, turns, None, past, runs)
         return self._velocities(x)
 
     def _kinds(self, device: torch.device) -> Tensor:

@@ -14,7 +14,8 @@ from policies.wam.model import Transformer  # noqa: E402
 from policies.wam.video_score import window  # noqa: E402
 
 SHAPES = {"video": TINY, "cloning": replace(TINY, video=False), "history of one":
-          replace(TINY, history=1)}  # fmt: skip
+          replace(TINY, history=1), "sla": replace(TINY, attention="sla"),
+          "sla2": replace(TINY, attention="sla2")}  # fmt: skip
 
 
 def stretch(shape, m, b=2):
