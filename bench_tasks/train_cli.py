@@ -45,6 +45,18 @@ def add(command: Command, number: Callable, names: Callable) -> None:
         help="begin with this checkpoint's weights, autoencoder, scaling and shape",
     )  # fmt: skip
     sub.add_argument(
+        "--teacher", metavar="CKPT", help="distil this checkpoint into one that needs one step"
+    )
+    sub.add_argument(
+        "--advantage", type=float, metavar="A",
+        help="with --teacher: how much its answers count by how good they are (default: 0)",
+    )  # fmt: skip
+    for part in ("video", "action"):
+        sub.add_argument(
+            f"--{part}-weight", type=float, metavar="W",
+            help=f"weight of the loss of {part} (default: 1)",
+        )  # fmt: skip
+    sub.add_argument(
         "--autoencoder-steps", type=number(1), metavar="N",
         help="steps of training the picture autoencoder first, without --init",
     )  # fmt: skip
@@ -74,7 +86,8 @@ def _train(args: argparse.Namespace) -> int:
 
     if not args.data:
         raise UsageError("--data names no folder")
-    keys = ("steps", "batch", "rate", "seed", "schedule", "init", "autoencoder_steps")
+    keys = ("steps", "batch", "rate", "seed", "schedule", "init", "autoencoder_steps",
+            "teacher", "advantage", "video_weight", "action_weight")  # fmt: skip
     recipe = {key: getattr(args, key) for key in keys if getattr(args, key) is not None}
 
     def say(text: str) -> None:

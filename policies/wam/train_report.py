@@ -217,11 +217,12 @@ def _video(made: Checkpoint, trainer: Trainer, seeds: Sequence[int], steps: int)
         + "</tr>" for s in scores
     )  # fmt: skip
     note = (
-        f"<p class=soft>Sampled in {steps} steps. Chunk 1 answers a real observation; from chunk 2 "
-        "on the model sees its own predicted pictures, and its commands as states. PSNR is that of "
-        "the mean square error over the pictures. Present repeated: the picture that the "
-        "prediction began with. Autoencoder alone: the true picture, encoded and decoded, the best "
-        "that a prediction can be expected to reach. Latents have unit variance.</p>"
+        f"<p class=soft>Sampled in {steps} step{'s' * (steps > 1)}. Chunk 1 answers a "
+        "real observation; from chunk 2 on the model sees its own predicted pictures, and its "
+        "commands as states. PSNR is that of the mean square error over the pictures. "
+        "Present repeated: the picture that the prediction began with. Autoencoder "
+        "alone: the true picture, encoded and decoded, the best that a prediction "
+        "can be expected to reach. Latents have unit variance.</p>"
     )
     return (
         f"<h2>Predicted video against what happened</h2><div class=card><table><tr>{head}</tr>"

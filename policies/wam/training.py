@@ -113,7 +113,7 @@ def train(
             })  # fmt: skip
         trainer.run()
         made = load_checkpoint(folder / "checkpoint.safetensors")
-        report = write_report(folder, made, trainer, loaded.seeds)
+        report = write_report(folder, made, trainer, loaded.seeds, 1 if recipe.teacher else 4)
     last = next((entry for entry in reversed(trainer.history) if "held_out_rad" in entry), {})
     errors = {k: v for k, v in last.items() if k.startswith("held_out")}
     return Done(
@@ -140,10 +140,13 @@ def _begun(folder: Path) -> dict[str, Any] | None:
 
 def _asked(kind: str, shape: Shape, recipe: Recipe, loaded: Loaded) -> dict[str, Any]:
     """All that the result depends on, flat, as JSON gives it back."""
-    init = hashlib.sha256(Path(recipe.init).read_bytes()).hexdigest() if recipe.init else ""
+    files = {
+        key: hashlib.sha256(Path(name).read_bytes()).hexdigest() if name else ""
+        for key, name in (("init", recipe.init), ("teacher", recipe.teacher))
+    }
     sizes = {f"shape {key}": value for key, value in shape.to_dict().items() if key != "video"}
     return {
-        "kind": kind, **asdict(recipe), "init": init, **sizes,
+        "kind": kind, **asdict(recipe), **files, **sizes,
         "data": [part["hash"] for part in loaded.folders],
     }  # fmt: skip
 

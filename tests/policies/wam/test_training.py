@@ -122,7 +122,8 @@ def test_training_learns_more_than_the_mean_action(quick, demos, tmp_path, monke
     monkeypatch.setattr(trainer, "CHECK_EVERY", 1000)
     out = tmp_path / "out"
     arguments = ["train", "--data", str(demos), "--out", str(out), "--steps", "150", "--batch", "8",
-                 "--rate", "1e-2", "--autoencoder-steps", "5", "--shape", SHAPE]  # fmt: skip
+                 "--rate", "5e-3", "--autoencoder-steps", "5", "--shape", "dim=64,heads=2,layers=1,"
+                 "history=2"]  # fmt: skip
     assert main([*arguments, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     loaded = load_rows([demos], TINY, print)
@@ -160,7 +161,7 @@ def test_the_same_goes_on_and_another_is_refused(quick, demos, tmp_path, capsys)
         (("--seed", "1"), "seed was 0, is 1"),
         (("--steps", "3"), "steps was 2, is 3"),
         (("--kind", "bc"), "kind was wam, is bc"),
-        (("--schedule", "flash", "--rate", "0.01"), "rate was 0.0006, is 0.01; schedule was unif"),
+        (("--schedule", "flash", "--rate", "0.01"), ", is 0.01; schedule was uniform, is flash"),
         (("--init", str(out / "checkpoint.safetensors")), "init was none, is "),
     ):
         assert run(demos, out, *more) == 2
@@ -178,6 +179,13 @@ def test_the_same_goes_on_and_another_is_refused(quick, demos, tmp_path, capsys)
         strict=True,
     ))  # fmt: skip
     assert "Predicted video" not in (tmp_path / "bc/report.html").read_text()
+    # And a student learns from it, in its shape and with its autoencoder.
+    assert run(demos, tmp_path / "one", "--teacher", str(init)) == 0
+    student = load_checkpoint(tmp_path / "one/checkpoint.safetensors")
+    assert student.model.shape == model.model.shape and student.made["teacher"]
+    assert "Sampled in 1 step." in (tmp_path / "one/report.html").read_text()
+    assert run(demos, tmp_path / "one") == 2
+    assert "teacher was " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -194,6 +202,9 @@ def test_the_same_goes_on_and_another_is_refused(quick, demos, tmp_path, capsys)
         (("--shape", "dim"), "--shape takes key=value,..., got 'dim'"),
         (("--shape", "attention=full"), "unknown attention 'full'"),
         (("--init", "nowhere.safetensors"), "cannot read the checkpoint nowhere.safetensors"),
+        (("--teacher", "nowhere"), "cannot read the checkpoint nowhere"),
+        (("--advantage", "0.5"), "advantage 0.5 is of no use without a teacher"),
+        (("--video-weight", "-1"), "video_weight must be from 0 on, got -1"),
         (("--data", ","), "--data names no folder"),
         (("--data", "nowhere"), "nowhere is not a folder"),
         (("--data", "{d},{d}"), "names a folder twice"),
