@@ -42,7 +42,7 @@ def add(command: Command, number: Callable, names: Callable) -> None:
     )
     sub.add_argument(
         "--init", metavar="CKPT",
-        help="begin with this checkpoint's weights, autoencoder, scaling and shape",
+        help="begin with this checkpoint's autoencoder, scaling, shape, and weights if of a kind",
     )  # fmt: skip
     sub.add_argument(
         "--teacher", metavar="CKPT", help="distil this checkpoint into one that needs one step"

@@ -41,8 +41,8 @@ CHECKED = 64
 class Recipe:
     """How to train: a stretch is `history` observations with the chunk after each.
 
-    `init` is a checkpoint whose autoencoder and scaling are taken over, and whose weights are
-    where the shapes are the same.
+    `init` is a checkpoint whose autoencoder and scaling are taken over, and, unless it is of the
+    other kind, its weights where their shapes are the same.
 
     `teacher` is a checkpoint to distil into one step, which is then `init` as well; `advantage`
     from 0 to 1 weighs its answers by how good they are (see `distill.consistency_loss`).
@@ -180,10 +180,7 @@ class Trainer:
         torch.manual_seed(recipe.seed)
         model = Transformer(self.shape).to(self.device)
         if recipe.init:
-            given = load_checkpoint(Path(recipe.init)).model.state_dict()
-            own = model.state_dict()
-            model.load_state_dict({k: given[k] if k in given and given[k].shape == v.shape else v
-                                   for k, v in own.items()})  # fmt: skip
+            self._take_over(model, load_checkpoint(Path(recipe.init)).model)
         average = deepcopy(model).requires_grad_(False)
         if recipe.teacher:
             self.teacher, self.made["teacher"] = load_teacher(Path(recipe.teacher), self.shape)
@@ -234,6 +231,15 @@ class Trainer:
                     "history": self.history,
                 })  # fmt: skip
         return result
+
+    def _take_over(self, model: Transformer, given: Transformer) -> None:
+        """Weights of the same shape. None for another kind: a baseline must learn by itself."""
+        if given.shape.video != self.shape.video:
+            return
+        own, other = model.state_dict(), given.state_dict()
+        model.load_state_dict({
+            k: other[k] if k in other and other[k].shape == v.shape else v for k, v in own.items()
+        })  # fmt: skip
 
     def _step(
         self, model: Transformer, average: Transformer, optimizer: torch.optim.Optimizer,

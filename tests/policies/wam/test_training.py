@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -21,6 +22,7 @@ from bench_tasks.demonstrations import data_hash  # noqa: E402
 from bench_tasks.errors import UsageError  # noqa: E402
 from policies.wam import train as trainer  # noqa: E402
 from policies.wam.checkpoint import load_checkpoint  # noqa: E402
+from policies.wam.model import Transformer  # noqa: E402
 from policies.wam.rows_cache import CACHE, load_rows  # noqa: E402
 from policies.wam.train import Recipe, Trainer  # noqa: E402
 
@@ -186,6 +188,20 @@ def test_the_same_goes_on_and_another_is_refused(quick, demos, tmp_path, capsys)
     assert "Sampled in 1 step." in (tmp_path / "one/report.html").read_text()
     assert run(demos, tmp_path / "one") == 2
     assert "teacher was " in capsys.readouterr().err
+
+
+def test_a_model_of_the_other_kind_gives_no_weights(tmp_path):
+    # What was learnt with video would be no baseline.
+    recipe = Recipe(steps=1)
+    for kind, taken in ((True, True), (False, False)):
+        own = Trainer(made_rows(), replace(TINY, video=kind), recipe, tmp_path, print)
+        torch.manual_seed(1)
+        model = Transformer(own.shape)
+        torch.manual_seed(2)
+        given = Transformer(replace(TINY, video=True))
+        own._take_over(model, given)
+        same = torch.equal(model.state_in[0].weight, given.state_in[0].weight)
+        assert same is taken
 
 
 @pytest.mark.parametrize(
