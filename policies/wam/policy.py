@@ -32,7 +32,8 @@ SHIPPED = Path(__file__).parent / "checkpoints/fr3_pair.safetensors"
 class WamOptions:
     """`checkpoint`: a file; without one, the model that comes with the package.
 
-    `steps`: of denoising. `execute`: rows of a chunk that are executed before the next look.
+    `steps`: of denoising. `execute`: rows of a chunk that are executed before the next look
+    (0: as many as lay between the looks that it learnt from, the checkpoint's `stride`).
     `reuse`: cosine similarity of velocities above which one is used again (1: never).
     `threads`: of the processor. `dream`: compare predicted pictures with those that are seen when
     their time has come, for the record (`bench_tasks.dreams`); the actions are the same.
@@ -40,7 +41,7 @@ class WamOptions:
 
     checkpoint: str = ""
     steps: int = 4
-    execute: int = 5
+    execute: int = 0
     reuse: float = 1.0
     threads: int = 1
     dream: bool = False
@@ -61,9 +62,9 @@ class WamPolicy:
             raise UsageError(f"steps must be at least 1, got {self.options.steps}")
         if not 0 <= self.options.reuse <= 1:
             raise UsageError(f"reuse must be from 0 to 1, got {self.options.reuse}")
-        if not 1 <= self.options.execute <= self.shape.chunk:
+        if not 0 <= self.options.execute <= self.shape.chunk:
             raise UsageError(
-                f"execute must be from 1 to {self.shape.chunk}, got {self.options.execute}"
+                f"execute must be from 0 to {self.shape.chunk}, got {self.options.execute}"
             )
         if self.options.dream and not self.shape.video:
             raise UsageError(f"dream must be false: {path} predicts no video")
@@ -137,7 +138,8 @@ class WamPolicy:
 
     def _path(self, state: WorldState, rows: np.ndarray) -> np.ndarray:
         """Commands of every control period, in straight lines from the last one on."""
-        points = np.concatenate([state.command[None], rows[: self.options.execute]])
+        count = self.options.execute or self.shape.stride
+        points = np.concatenate([state.command[None], rows[:count]])
         share = np.arange(1, self._periods + 1)[:, None] / self._periods
         lines = points[:-1, None] + share * np.diff(points, axis=0)[:, None]
         return lines.reshape(-1, points.shape[1])

@@ -62,7 +62,7 @@ def spec_of(name: str, folder: Path):
         checkpoint = steady_checkpoint(folder / "tiny.safetensors")
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("policies.wam.policy.embed", fake_embed)
-            yield f"wam:checkpoint={checkpoint},execute=2"
+            yield f"wam:checkpoint={checkpoint}"
         return
     peers = pytest.importorskip("peers")
     from peers import Gr00tPeer, OpenPIPeer, good_values, gr00t_answer

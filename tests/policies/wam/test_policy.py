@@ -53,7 +53,7 @@ def test_its_dreams_are_compared_with_what_it_sees(no_weights, world, checkpoint
 
     sample = module.sample
     monkeypatch.setattr(module, "sample", spy)
-    policy = WamPolicy(WamOptions(checkpoint, steps=1, execute=2, dream=True))
+    policy = WamPolicy(WamOptions(checkpoint, steps=1, dream=True))
     encode = policy._made.autoencoder.encode
     monkeypatch.setattr(policy._made.autoencoder, "encode",
                         lambda pixels: seen.append(encode(pixels)) or seen[-1])  # fmt: skip
@@ -105,8 +105,8 @@ def test_a_missing_camera_is_named(no_weights, world, checkpoint):
 def test_wrong_options_are_named(checkpoint, tmp_path):
     for options, message in (
         ({"steps": 0}, "steps must be at least 1, got 0"),
-        ({"execute": 0}, "execute must be from 1 to 4, got 0"),
-        ({"execute": 5}, "execute must be from 1 to 4, got 5"),
+        ({"execute": -1}, "execute must be from 0 to 4, got -1"),
+        ({"execute": 5}, "execute must be from 0 to 4, got 5"),
     ):
         with pytest.raises(UsageError, match=message):
             WamPolicy(WamOptions(checkpoint, **{"execute": 2, **options}))
