@@ -25,9 +25,8 @@ from bench_tasks.errors import BenchError
 from policies.wam.autoencoder import Autoencoder
 from policies.wam.checkpoint import load_checkpoint
 from policies.wam.flow import sample
-from policies.wam.model import Transformer
+from policies.wam.model import Transformer, joined
 from policies.wam.shape import MOSAIC, Shape
-from policies.wam.video_score import window
 
 HISTORIES = (1, 2, 4, 8, 16)
 STEPS = (16, 4, 1)
@@ -63,13 +62,15 @@ def measure(model: Transformer, autoencoder: Autoencoder, repeats: int) -> dict:
     def chunk(cached: bool, count: int):
         first = most - count
         kept = past[first:-1] if cached else [look(k) for k in range(first, most - 1)]
-        whole = window([*kept, look(most - 1)])
-        sample(model, whole, shape.stride * (most - 1), text, 1, generator)
+        now = (latents[:, -1], states[:, -1])
+        at = shape.stride * (most - 1)
+        sample(model, joined(kept), at, text, 1, generator, present=now)
 
     def whole(steps: int):
         seen = autoencoder.encode(picture)
-        cache = window([*past[: shape.history - 1], model.observe(seen, states[:, -1], text, 0)])
-        sample(model, cache, 0, text, steps, generator)
+        cache = joined(past[: shape.history - 1])
+        at = shape.stride * (shape.history - 1)
+        sample(model, cache, at, text, steps, generator, present=(seen, states[:, -1]))
 
     by_history = {
         (cached, count): lambda cached=cached, count=count: chunk(cached, count)

@@ -5,14 +5,14 @@ x_t = (1 - t) noise + t data, so the velocity to learn is data - noise, and t ru
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from bench_tasks.errors import unknown
-from policies.wam.model import Cache, Transformer
+from policies.wam.model import Cache, Transformer, joined
 
 __all__ = ["SCHEDULES", "Sampled", "draw_times", "sample", "velocity_loss"]
 
@@ -72,11 +72,15 @@ def velocity_loss(
 
 @dataclass(frozen=True)
 class Sampled:
-    """A chunk: video latents (b, frames, c, ..) or None, actions (b, chunk, 16), model calls."""
+    """A chunk: video latents (b, frames, c, ..) or None, actions (b, chunk, 16), model calls.
+
+    `seen` is the cache of the present observation when it was encoded on the way, else [].
+    """
 
     video: Tensor | None
     actions: Tensor
     calls: int
+    seen: Cache = field(default_factory=list)
 
 
 @torch.no_grad()
@@ -84,12 +88,16 @@ def sample(
     model: Transformer, cache: Cache, at: int, text: Tensor, steps: int,
     generator: torch.Generator, reuse: float = 1.0,
     prefix: tuple[Tensor, Tensor] | None = None,
+    present: tuple[Tensor, Tensor] | None = None,
 ) -> Sampled:
     """Integrate from noise to data in `steps` Euler steps.
 
     `prefix` inpaints: actions (b, chunk, 16) that the chunk is to continue, and how binding each
     is, (b, chunk, 1) in [0, 1]. After each step the sample is drawn that much
     towards where those actions, mixed with the same noise, would be by then.
+
+    `present`, latents (b, c, ..) and state (b, 16), is an observation at row `at` that is not in
+    `cache` yet: it is encoded in the first pass (see `Transformer.begin`).
 
     When the last two velocities that the model gave agree, the last one is used again without
     asking the model: for two more steps if their cosine similarity is above `reuse`, for four if
@@ -106,9 +114,13 @@ def sample(
         ).to(device)  # fmt: skip
     noise = actions
     velocity: tuple[Tensor | None, Tensor] | None = None
+    seen: Cache = []
     again, calls = 0, 0
     for k in range(steps):
-        if velocity is None or not again:
+        if present is not None and k == 0:
+            velocity, seen = model.begin(cache, at, *present, video, actions, text)
+            cache, calls = joined([cache, seen] if cache else [seen]), 1
+        elif velocity is None or not again:
             times = torch.full((b, 2), k / steps, device=device)
             before, velocity = velocity, model.denoise(cache, at, video, actions, times, text)
             calls += 1
@@ -122,7 +134,7 @@ def sample(
             known, weight = prefix
             there = mix(noise, known, torch.full((b,), (k + 1) / steps, device=device))
             actions = actions + weight * (there - actions)
-    return Sampled(video, actions, calls)
+    return Sampled(video, actions, calls, seen)
 
 
 def _reusable(

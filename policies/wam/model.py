@@ -21,7 +21,7 @@ from bench_tasks.vocabulary import ACTION_SIZE
 from policies.wam.attention import make_attention
 from policies.wam.shape import Shape
 
-__all__ = ["Cache", "Transformer"]
+__all__ = ["Cache", "Transformer", "joined"]
 
 TEXT_SIZE = 384
 CLEAN, VIDEO, ACTION = 0, 1, 2
@@ -49,6 +49,27 @@ def rotary(places: Tensor, size: int) -> tuple[Tensor, Tensor]:
     angle = torch.cat(angles, dim=-1)
     angle = torch.cat([angle, angle], dim=-1)
     return angle.cos(), angle.sin()
+
+
+def joined(caches: list[Cache]) -> Cache:
+    """The caches of several observations as one."""
+    return [
+        (torch.cat([k for k, _ in layer], 2), torch.cat([v for _, v in layer], 2))
+        for layer in zip(*caches, strict=True)
+    ]
+
+
+def _places(shape: Shape) -> tuple[Tensor, Tensor]:
+    """Time, row, column of an observation's tokens, and of its chunk's, relative to it."""
+    rows, columns = shape.patches
+    grid = torch.cartesian_prod(torch.arange(rows), torch.arange(columns)).float()
+    still = torch.cat([torch.zeros(len(grid), 1), grid], dim=1)
+    seen = torch.cat([still, torch.zeros(1, 3)])
+    times = [still + torch.tensor([float(shape.stride * (k + 1)), 0, 0])
+             for k in range(shape.frames)] if shape.video else []  # fmt: skip
+    steps = torch.zeros(shape.chunk, 3)
+    steps[:, 0] = torch.arange(1, shape.chunk + 1)
+    return seen, torch.cat([*times, steps])
 
 
 def _turn(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
@@ -125,6 +146,17 @@ class Transformer(nn.Module):
             nn.init.zeros_(layer.weight)
             nn.init.zeros_(layer.bias)
 
+        # What depends on nothing but the shape is made once: it would cost as much as a layer.
+        seen, chunk = _places(shape)
+        count = len(chunk) - shape.chunk
+        y, x = torch.linspace(-1, 1, shape.grid[0]), torch.linspace(-1, 1, shape.grid[1])
+        for name, value in (
+            ("seen_places", seen), ("chunk_places", chunk),
+            ("kinds", torch.tensor([VIDEO] * count + [ACTION] * shape.chunk)),
+            ("where", torch.stack(torch.meshgrid(y, x, indexing="ij"))),
+        ):  # fmt: skip
+            self.register_buffer(name, value, persistent=False)
+
     # -- tokens ----------------------------------------------------------------------------------
 
     def _patches(self, latents: Tensor) -> Tensor:
@@ -145,10 +177,7 @@ class Transformer(nn.Module):
         """Tokens (b, m, n, dim) of observations: latents (b, m, c, ..), states (b, m, 16)."""
         b, m = latents.shape[:2]
         flat = latents.flatten(0, 1)
-        rows, columns = flat.shape[-2:]
-        y = torch.linspace(-1, 1, rows, device=flat.device)[:, None].expand(rows, columns)
-        x = torch.linspace(-1, 1, columns, device=flat.device).expand(rows, columns)
-        where = torch.stack([y, x]).expand(b * m, 2, rows, columns)
+        where = self.where.expand(b * m, *self.where.shape)
         picture = self.stem(torch.cat([flat, where], dim=1)).flatten(2).transpose(1, 2)
         picture = picture + self.kind[0] + self.place
         state = self.state_in(states).view(b * m, 1, -1) + self.kind[1]
@@ -163,19 +192,12 @@ class Transformer(nn.Module):
         patches = self.video_in(self._patches(video.flatten(0, 1))) + self.kind[2] + self.place
         return torch.cat([patches.view(b, -1, self.shape.dim), tokens], dim=1)
 
-    def _places(self, device: torch.device) -> tuple[Tensor, Tensor]:
-        """Time, row, column of an observation's tokens, and of its chunk's, relative to it."""
-        shape, (rows, columns) = self.shape, self.shape.patches
-        grid = torch.cartesian_prod(torch.arange(rows), torch.arange(columns)).float()
-        still = torch.cat([torch.zeros(len(grid), 1), grid], dim=1)
-        seen = torch.cat([still, torch.zeros(1, 3)])
-        times = [still + torch.tensor([float(shape.stride * (k + 1)), 0, 0])
-                 for k in range(shape.frames)] if shape.video else []  # fmt: skip
-        steps = torch.zeros(shape.chunk, 3)
-        steps[:, 0] = torch.arange(1, shape.chunk + 1)
-        return seen.to(device), torch.cat([*times, steps]).to(device)
-
     # -- passes ----------------------------------------------------------------------------------
+
+    def _turns(self, places: Tensor, at: int) -> tuple[Tensor, Tensor]:
+        """Rotary positions of tokens at places (n, 3) relative to row `at`."""
+        places = places + torch.tensor([float(at), 0, 0], device=places.device)
+        return rotary(places, self.shape.dim // self.shape.heads)
 
     def _modulation(self, times: Tensor, text: Tensor) -> Tensor:
         """(b, 6, 3, dim) for time steps (b, 3) of the kinds and text (b, 384)."""
@@ -187,9 +209,7 @@ class Transformer(nn.Module):
     ) -> Cache:
         """Keys and values of one observation: latents (b, c, ..), state (b, 16), at a row."""
         x = self._seen(latents[:, None], state[:, None])[:, 0]
-        places, _ = self._places(x.device)
-        turns = rotary(places + torch.tensor([float(at), 0, 0], device=x.device),
-                       self.shape.dim // self.shape.heads)  # fmt: skip
+        turns = self._turns(self.seen_places, at)
         times = torch.ones(len(x), 3, device=x.device)
         modulation = self._modulation(times, text)[:, :, CLEAN, None]
         cache: Cache = []
@@ -208,22 +228,43 @@ class Transformer(nn.Module):
         the time steps of video and actions, 0 being noise and 1 data.
         """
         x = self._noisy(video, actions)
-        _, places = self._places(x.device)
-        turns = rotary(places + torch.tensor([float(at), 0, 0], device=x.device),
-                       self.shape.dim // self.shape.heads)  # fmt: skip
+        turns = self._turns(self.chunk_places, at)
         times = torch.cat([torch.ones(len(x), 1, device=x.device), times], dim=1)
-        modulation = self._modulation(times, text)[:, :, self._kinds(x.device)]
-        # Observations one by one and the chunk, as the mask of `forward` tells them apart.
-        tokens = math.prod(self.shape.patches) + 1
-        seen = torch.arange(cache[0][0].shape[2], device=x.device) // tokens
-        runs = torch.cat([seen, torch.full((x.shape[1],), -1, device=x.device)])
+        modulation = self._modulation(times, text)[:, :, self.kinds]
+        runs = self._runs(cache[0][0].shape[2])
         for block, past in zip(self.blocks, cache, strict=True):
             x, _ = block(x, modulation, turns, None, past, runs)
         return self._velocities(x)
 
-    def _kinds(self, device: torch.device) -> Tensor:
-        count = self.shape.frames * math.prod(self.shape.patches) if self.shape.video else 0
-        return torch.tensor([VIDEO] * count + [ACTION] * self.shape.chunk, device=device)
+    def begin(
+        self, cache: Cache, at: int, latents: Tensor, state: Tensor, video: Tensor | None,
+        actions: Tensor, text: Tensor,
+    ) -> tuple[tuple[Tensor | None, Tensor], Cache]:
+        """`observe` and the first `denoise`, at times 0, in one pass: it costs as much as one.
+
+        `cache` holds the earlier observations of the window, [] when there is none. Returns the
+        velocities, and the keys and values of the present observation.
+        """
+        seen = self._seen(latents[:, None], state[:, None])[:, 0]
+        noisy = self._noisy(video, actions)
+        n, k, before = seen.shape[1], noisy.shape[1], cache[0][0].shape[2] if cache else 0
+        x, device = torch.cat([seen, noisy], dim=1), seen.device
+        turns = self._turns(torch.cat([self.seen_places, self.chunk_places]), at)
+        times = torch.tensor([1.0, 0.0, 0.0], device=device).expand(len(x), 3)
+        kinds = torch.cat([torch.full((n,), CLEAN, device=device), self.kinds])
+        modulation = self._modulation(times, text)[:, :, kinds]
+        mask = torch.ones(n + k, before + n + k, dtype=torch.bool, device=device)
+        mask[:n, :before] = mask[:n, before + n :] = False
+        found: Cache = []
+        for block, past in zip(self.blocks, cache or [None] * len(self.blocks), strict=True):
+            x, (key, value) = block(x, modulation, turns, mask, past, self._runs(before + n))
+            found.append((key[:, :, :n], value[:, :, :n]))
+        return self._velocities(x[:, n:]), found
+
+    def _runs(self, count: int) -> Tensor:
+        """Observations one by one and the chunk, as the mask of `forward` tells them apart."""
+        seen = torch.arange(count, device=self.kinds.device) // len(self.seen_places)
+        return torch.cat([seen, torch.full_like(self.kinds, -1)])
 
     def _velocities(self, x: Tensor) -> tuple[Tensor | None, Tensor]:
         x = self.norm(x)
@@ -252,18 +293,18 @@ class Transformer(nn.Module):
         noisy = noisy.view(b, m, -1, shape.dim)
         n, k = seen.shape[2], noisy.shape[2]
         x = torch.cat([seen.flatten(1, 2), noisy.flatten(1, 2)], dim=1)
-        one, chunk = self._places(x.device)
         starts = torch.zeros(m, 1, 3, device=x.device)
         starts[:, 0, 0] = shape.stride * torch.arange(m, device=x.device)
-        places = torch.cat([(starts + one).flatten(0, 1), (starts + chunk).flatten(0, 1)])
+        places = torch.cat([
+            (starts + own).flatten(0, 1) for own in (self.seen_places, self.chunk_places)
+        ])  # fmt: skip
         turns = rotary(places, shape.dim // shape.heads)
         # Time steps: one for all that is clean, then video and actions of each chunk.
         every = torch.cat([torch.ones(b, 1, device=x.device), times.flatten(1)], dim=1)
         modulation = self._modulation(every, text)
-        kinds = self._kinds(x.device)
         index = torch.cat([
             torch.zeros(m * n, dtype=torch.long, device=x.device),
-            (kinds + 2 * torch.arange(m, device=x.device)[:, None]).flatten(),
+            (self.kinds + 2 * torch.arange(m, device=x.device)[:, None]).flatten(),
         ])  # fmt: skip
         modulation = modulation[:, :, index]
         mask = self._mask(m, n, k, x.device)

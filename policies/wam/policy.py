@@ -17,10 +17,9 @@ from bench_tasks.errors import BenchError, UsageError
 from bench_tasks.vocabulary import ActionChunk, Metadata, Observation, Plan, Scene, WorldState
 from policies.wam.checkpoint import Checkpoint, load_checkpoint
 from policies.wam.flow import sample
-from policies.wam.model import Cache
+from policies.wam.model import Cache, joined
 from policies.wam.shape import Shape, mosaic
 from policies.wam.text import embed
-from policies.wam.video_score import window
 from policies.wam.watch import Watch
 
 __all__ = ["WamOptions", "WamPolicy"]
@@ -116,18 +115,18 @@ class WamPolicy:
         self, observation: Observation, prefix: tuple[Tensor, Tensor] | None
     ) -> ActionChunk:
         begun = time.perf_counter()
-        state, model = observation.state, self._made.model
+        state = observation.state
         measured = measured_state(state)
         at = round(state.seq / self._periods)
         picture = _pixels(observation)
         latents = self._made.autoencoder.encode(picture)
         scaled = torch.from_numpy(self._made.scaler.states(measured))[None]
-        self._window.append(model.observe(latents, scaled, self._text, at))
-        self._window = self._window[-self.shape.history :]
         got = sample(
-            model, window(self._window), at, self._text, self.options.steps, self._generator,
-            self.options.reuse, prefix,
-        )
+            self._made.model, joined(self._window), at, self._text, self.options.steps,
+            self._generator, self.options.reuse, prefix, (latents, scaled),
+        )  # fmt: skip
+        self._window.append(got.seen)
+        del self._window[: len(self._window) + 1 - self.shape.history]
         rows = self._made.scaler.commands(got.actions[0].numpy(), measured)
         self.calls.append((time.perf_counter() - begun, got.calls))
         detail = {}

@@ -13,9 +13,9 @@ from policies.wam.autoencoder import Autoencoder
 from policies.wam.checkpoint import Checkpoint
 from policies.wam.data import Rows
 from policies.wam.flow import sample
-from policies.wam.model import Cache
+from policies.wam.model import Cache, joined
 
-__all__ = ["Dream", "dream", "picture_errors", "score_video", "window"]
+__all__ = ["Dream", "dream", "picture_errors", "score_video"]
 
 CHUNKS = 4
 """How many chunks are dreamt one upon the other."""
@@ -34,14 +34,6 @@ class Dream:
     latents: Tensor
     present: Tensor
     valid: np.ndarray
-
-
-def window(caches: list[Cache]) -> Cache:
-    """The caches of several observations as one."""
-    return [
-        (torch.cat([k for k, _ in layer], 2), torch.cat([v for _, v in layer], 2))
-        for layer in zip(*caches, strict=True)
-    ]
 
 
 def pictures(rows: Rows, at: np.ndarray) -> Tensor:
@@ -75,7 +67,7 @@ def dream(
 
     look()
     for _ in range(chunks):
-        got = sample(model, window(caches), at, text, steps, generator)
+        got = sample(model, joined(caches), at, text, steps, generator)
         assert got.video is not None
         commands = np.stack([
             made.scaler.commands(one, here)

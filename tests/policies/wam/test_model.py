@@ -10,8 +10,7 @@ torch = pytest.importorskip("torch")
 
 from tiny_wam import TINY, shaken  # noqa: E402
 
-from policies.wam.model import Transformer  # noqa: E402
-from policies.wam.video_score import window  # noqa: E402
+from policies.wam.model import Transformer, joined  # noqa: E402
 
 SHAPES = {"video": TINY, "cloning": replace(TINY, video=False), "history of one":
           replace(TINY, history=1), "sla": replace(TINY, attention="sla"),
@@ -44,11 +43,32 @@ def test_chunk_by_chunk_with_the_cache_is_the_whole_at_once(shape):
         del caches[: -shape.history]
         video = given["video"][:, k] if shape.video else None
         got_video, got_actions = model.denoise(
-            window(caches), at, video, given["actions"][:, k], given["times"][:, k], given["text"]
+            joined(caches), at, video, given["actions"][:, k], given["times"][:, k], given["text"]
         )
         torch.testing.assert_close(got_actions, whole_actions[:, k], rtol=0, atol=1e-5)
         if shape.video:
             torch.testing.assert_close(got_video, whole_video[:, k], rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+@pytest.mark.parametrize("before", [0, 2])
+@torch.no_grad()
+def test_the_first_pass_may_encode_the_present_observation(shape, before):
+    model, given = shaken(Transformer(shape)), stretch(shape, before + 1)
+    look = [(given["latents"][:, k], given["states"][:, k]) for k in range(before + 1)]
+    caches = [
+        model.observe(*one, given["text"], shape.stride * k) for k, one in enumerate(look)
+    ]  # fmt: skip
+    at, video = shape.stride * before, given["video"][:, before] if shape.video else None
+    noise = (video, given["actions"][:, before])
+    apart = model.denoise(joined(caches), at, *noise, torch.zeros(2, 2), given["text"])
+    together, seen = model.begin(joined(caches[:-1]), at, *look[-1], *noise, given["text"])
+    for a, b in zip(apart, together, strict=True):
+        if a is not None and b is not None:
+            torch.testing.assert_close(a, b, rtol=0, atol=1e-5)
+    for ours, theirs in zip(seen, caches[-1], strict=True):
+        for a, b in zip(ours, theirs, strict=True):
+            torch.testing.assert_close(a, b, rtol=0, atol=1e-5)
 
 
 @torch.no_grad()
@@ -61,7 +81,7 @@ def test_a_late_window_is_an_early_one():
             model.observe(given["latents"][:, k], given["states"][:, k], given["text"],
                           begin + TINY.stride * k) for k in range(3)
         ]  # fmt: skip
-        _, actions = model.denoise(window(caches), begin + 2 * TINY.stride, given["video"][:, 2],
+        _, actions = model.denoise(joined(caches), begin + 2 * TINY.stride, given["video"][:, 2],
                                    given["actions"][:, 2], given["times"][:, 2], given["text"]
                                    )  # fmt: skip
         found.append(actions)
