@@ -19,6 +19,7 @@ from bench_tasks.execution import CALL, Execution
 from bench_tasks.monitor import Monitor
 from bench_tasks.protocols import Planner, Policy, World
 from bench_tasks.tasks.base import Ask, MoveObjects, Show, Task, Wait
+from bench_tasks.teamwork import PARTNER
 from bench_tasks.vocabulary import (
     ActionChunk,
     Answer,
@@ -226,7 +227,7 @@ class _Run:
             observation = self.observe(self.policy)
             chunk = self._call("policy", partial(self._infer, observation))
             if not chunk.needs_plan:
-                for kind in (CALL, DREAM):
+                for kind in (CALL, DREAM, PARTNER):
                     if kind in chunk.detail:
                         self.event(kind, **chunk.detail[kind])
                 self.sink.chunk(chunk, self.state.stamp_ns)

@@ -22,6 +22,7 @@ from bench_tasks.progress import duration
 from bench_tasks.report_causes import diagnoses
 from bench_tasks.report_dreams import dreams
 from bench_tasks.report_style import CSS
+from bench_tasks.report_teamwork import teamwork
 from bench_tasks.scored_runs import wrong_runs
 from bench_tasks.scoring import EpisodeScore
 from bench_tasks.summary import Group, by_execution, by_help, by_task, by_tier, category, together
@@ -86,7 +87,8 @@ def _results(
 
 def _undiagnosed(episodes: Sequence[EpisodeScore]) -> list[str]:
     """What result files held before failures were diagnosed."""
-    return _texts([dataclasses.replace(e, diagnosis={}, help="", execution={}, dreams={})
+    return _texts([dataclasses.replace(e, diagnosis={}, help="", execution={}, dreams={},
+                                       teamwork={})
                    for e in episodes])
 
 
@@ -111,7 +113,7 @@ def page(
         "<h2>Success by task</h2>", _rates(by_task(episodes)),
         "<p class=soft>Bars: share of successful episodes; lines: 95\u202f% Wilson interval.</p>",
         _answers(by_task(episodes)), _executions(by_execution(episodes)),
-        dreams(episodes),
+        dreams(episodes), teamwork(episodes),
         "<h2>Stage progress</h2>", *[_stages(group) for group in by_task(episodes)],
         _help(episodes), diagnoses(whole), _causes(whole), _failed(whole),
         _all(by_task(episodes)), usage_table(episodes),

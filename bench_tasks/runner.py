@@ -37,6 +37,7 @@ from bench_tasks.protocols import Planner, Policy, World
 from bench_tasks.recording import BagSink, HashSink, RecordingError
 from bench_tasks.scoring import EpisodeScore
 from bench_tasks.tasks.base import Task
+from bench_tasks.teamwork import teamwork_of
 from bench_tasks.vocabulary import Verdict, WorldState
 from bench_tasks.workers import Lost, Note, Work, work_through
 
@@ -194,6 +195,7 @@ def _episode(cast: _Cast, config: RunConfig, which: tuple[str, int], note: Note)
             "state_hash": sink.state_hash, "diagnosis": found.to_dict() if found else {},
             "help": scoring.help_of(sink.events), "execution": execution_of(sink.events),
             "dreams": dreams_of(sink.events),
+            "teamwork": teamwork_of(sink.scene_seen, sink.states, sink.events),
         }  # fmt: skip
         return scoring.live_score(task, seed, verdict, **known)
     return _without(task, seed, more["cause"], known)

@@ -29,6 +29,7 @@ from bench_tasks.manifest import FORMAT_VERSION, environment, read_json, utc_now
 from bench_tasks.monitor import Monitor
 from bench_tasks.scored_runs import runs_below
 from bench_tasks.tasks.base import Task
+from bench_tasks.teamwork import check_teamwork, teamwork_of
 from bench_tasks.usage import check_usage, usage_of
 from bench_tasks.vocabulary import Event, Verdict
 
@@ -61,7 +62,7 @@ class EpisodeScore:
     what the planner was told beyond its pictures, where it says so; `usage` what asking it cost,
     as of `usage.usage_of`; `execution` how the policy's chunks were executed, as of
     `execution.execution_of`; `dreams` how right the pictures were that the policy predicted, as of
-    `dreams.dreams_of`.
+    `dreams.dreams_of`; `teamwork` how the two arms got on, as of `teamwork.teamwork_of`.
     """
 
     task: str
@@ -90,6 +91,7 @@ class EpisodeScore:
     usage: dict[str, Any] = field(default_factory=dict)
     execution: dict[str, Any] = field(default_factory=dict)
     dreams: dict[str, Any] = field(default_factory=dict)
+    teamwork: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Take nothing that JSON or UTF-8 cannot hold, whatever a recording had in it."""
@@ -311,6 +313,7 @@ def _judged(recording: Recording, known: dict[str, Any]) -> EpisodeScore:
         cause=verdict.cause, stages=verdict.stages, details=verdict.details,
         end_seq=verdict.end_seq, agrees=None if live is None else same_verdict(live, verdict),
         notes=tuple(notes), diagnosis=found.to_dict() if found is not None else {},
+        teamwork=teamwork_of(scene, recording.states, recording.events),
     )  # fmt: skip
 
 
@@ -481,6 +484,7 @@ def _checked(score: EpisodeScore) -> EpisodeScore:
     check_usage(score.usage)
     check_execution(score.execution)
     check_dreams(score.dreams)
+    check_teamwork(score.teamwork)
     for question in _mapping(score.details.get("questions", {})).values():
         _mapping(_mapping(question).get("gold", {}))
         _mapping(question.get("answer") or {})

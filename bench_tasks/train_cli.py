@@ -41,6 +41,11 @@ def add(command: Command, number: Callable, names: Callable) -> None:
         "--schedule", help="how noise times are drawn: uniform (default), or flash for one step"
     )
     sub.add_argument(
+        "--apart", type=_share, metavar="R",
+        help="share of stretches in which the model is one of two agents, see the policy pair "
+        "(default: 0)",
+    )  # fmt: skip
+    sub.add_argument(
         "--init", metavar="CKPT",
         help="begin with this checkpoint's autoencoder, scaling, shape, and weights if of a kind",
     )  # fmt: skip
@@ -81,12 +86,22 @@ def _rate(text: str) -> float:
     return value
 
 
+def _share(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value <= 1:
+        raise argparse.ArgumentTypeError(f"must be from 0 to 1, got {text!r}")
+    return value
+
+
 def _train(args: argparse.Namespace) -> int:
     from bench_tasks.runner import training
 
     if not args.data:
         raise UsageError("--data names no folder")
-    keys = ("steps", "batch", "rate", "seed", "schedule", "init", "autoencoder_steps",
+    keys = ("steps", "batch", "rate", "seed", "schedule", "apart", "init", "autoencoder_steps",
             "teacher", "advantage", "video_weight", "action_weight")  # fmt: skip
     recipe = {key: getattr(args, key) for key in keys if getattr(args, key) is not None}
 

@@ -35,6 +35,7 @@ POLICIES: dict[str, str] = {
     "random": "policies.floors:RandomPolicy",
     "hold": "policies.floors:HoldPolicy",
     "wam": "policies.wam.policy:WamPolicy",
+    "pair": "policies.pair:PairPolicy",
     "openpi": "policies.remote.openpi:OpenPIPolicy",
     "dreamzero": "policies.remote.dreamzero:DreamZeroPolicy",
     "gr00t": "policies.remote.gr00t:Gr00tPolicy",

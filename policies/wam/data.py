@@ -16,6 +16,7 @@ from torch import Tensor
 
 from bench_tasks.demonstrations import Demonstration
 from bench_tasks.errors import UsageError
+from policies.wam.apart import told
 from policies.wam.shape import MOSAIC, Shape, mosaic
 from policies.wam.text import embed
 
@@ -92,6 +93,8 @@ class Rows:
         self._texts = torch.from_numpy(np.stack([embed(text) for text in known]))
         self._text = np.repeat([known.index(text) for text in texts], lengths)
         self.latents: Tensor | None = None
+        self.apart: tuple[Tensor, Tensor] | None = None
+        """As `latents`, of what either agent sees (see `policies.wam.apart`)."""
 
     def __len__(self) -> int:
         """Rows in all."""
@@ -106,36 +109,46 @@ class Rows:
         return Scaler(_quantiles(self.state), _quantiles(moves.reshape(-1, moves.shape[-1])))
 
     def batch(
-        self, starts: np.ndarray, count: int, shape: Shape, scaler: Scaler
+        self, starts: np.ndarray, count: int, shape: Shape, scaler: Scaler,
+        who: np.ndarray | None = None,
     ) -> dict[str, Tensor]:
         """Stretches of `count` observations from rows `starts` (b,) on, as `velocity_loss` wants.
 
-        Past a demonstration's end its last row goes on: the arms stay where they are.
+        Past a demonstration's end its last row goes on: the arms stay where they are. `who` (b,)
+        is -1 for the joint view, 0 and 1 for what the left and the right agent know.
         """
         assert self.latents is not None
+        who = np.full(len(starts), -1) if who is None else who
         end = self.last[starts, None]
         seen = np.minimum(starts[:, None] + shape.stride * np.arange(count), end)
         steps = seen[..., None] + np.arange(shape.chunk)
         actions = self.action[np.minimum(steps, end[..., None])]
+        state = self.state[seen]
+        before = self.state[np.maximum(seen - shape.stride, self.first[starts, None])]
+        for k in (0, 1):
+            state[who == k] = told(state[who == k], before[who == k], k)
         found = {
-            "latents": self._pictures(seen),
-            "states": torch.from_numpy(scaler.states(self.state[seen])),
-            "actions": torch.from_numpy(scaler.actions(actions, self.state[seen])),
+            "latents": self._pictures(seen, who),
+            "states": torch.from_numpy(scaler.states(state)),
+            "actions": torch.from_numpy(scaler.actions(actions, state)),
             "text": self.texts(starts),
         }
         if shape.video:
             later = seen[..., None] + shape.stride * np.arange(1, shape.frames + 1)
-            found["video"] = self._pictures(np.minimum(later, end[..., None]))
+            found["video"] = self._pictures(np.minimum(later, end[..., None]), who)
         return found
 
     def texts(self, rows: np.ndarray) -> Tensor:
         """Embedded instructions (n, 384) of rows (n,)."""
         return self._texts[self._text[rows]]
 
-    def _pictures(self, rows: np.ndarray) -> Tensor:
+    def _pictures(self, rows: np.ndarray, who: np.ndarray) -> Tensor:
         assert self.latents is not None
-        flat = self.latents[torch.from_numpy(rows.ravel())].float()
-        return flat.view(*rows.shape, *flat.shape[1:])
+        found = self.latents[torch.from_numpy(rows)].float()
+        for k in np.unique(who[who >= 0]):
+            assert self.apart is not None
+            found[torch.from_numpy(who == k)] = self.apart[k][rows[who == k]].float()
+        return found
 
 
 def rows_of(demo: Demonstration, shape: Shape) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

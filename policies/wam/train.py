@@ -18,12 +18,13 @@ from torch import Tensor
 from torch.nn import functional
 
 from bench_tasks.errors import UsageError
+from policies.wam.apart import blanked, columns
 from policies.wam.autoencoder import Autoencoder
 from policies.wam.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from policies.wam.data import Rows, Scaler
 from policies.wam.distill import AVERAGE as TARGET_AVERAGE
 from policies.wam.distill import consistency_loss, load_teacher
-from policies.wam.flow import draw_times, sample, velocity_loss
+from policies.wam.flow import Sampled, draw_times, sample, velocity_loss
 from policies.wam.model import Transformer
 from policies.wam.shape import Shape
 
@@ -47,6 +48,9 @@ class Recipe:
     `teacher` is a checkpoint to distil into one step, which is then `init` as well; `advantage`
     from 0 to 1 weighs its answers by how good they are (see `distill.consistency_loss`).
     `video_weight` and `action_weight` are of the losses.
+
+    `apart` is the share of stretches in which the model is one of two agents and knows only what
+    that one does (see `policies.wam.apart`), the left and the right one in turn.
     """
 
     steps: int = 3300
@@ -61,6 +65,7 @@ class Recipe:
     advantage: float = 0.0
     video_weight: float = 1.0
     action_weight: float = 1.0
+    apart: float = 0.0
 
     def __post_init__(self) -> None:
         """Let a student begin as its teacher."""
@@ -76,6 +81,8 @@ class Recipe:
             raise UsageError(f"rate must be between 0 and 1, got {self.rate}")
         if not 0 <= self.advantage <= 1:
             raise UsageError(f"advantage must be from 0 to 1, got {self.advantage}")
+        if not 0 <= self.apart <= 1:
+            raise UsageError(f"apart must be from 0 to 1, got {self.apart}")
         if self.advantage and not self.teacher:
             raise UsageError(f"advantage {self.advantage} is of no use without a teacher")
         if self.teacher and self.init != self.teacher:
@@ -129,8 +136,10 @@ class Trainer:
         })  # fmt: skip
         return model, scaler
 
-    def _pixels(self, rows: np.ndarray) -> Tensor:
-        return torch.from_numpy(self.rows.pixels[np.sort(rows)]).permute(0, 3, 1, 2).to(self.device)
+    def _pixels(self, rows: np.ndarray, who: int = -1) -> Tensor:
+        pixels = self.rows.pixels[np.sort(rows)]
+        pixels = blanked(pixels, who) if who >= 0 else pixels
+        return torch.from_numpy(pixels).permute(0, 3, 1, 2).to(self.device)
 
     def _fit_autoencoder(self) -> Autoencoder:
         recipe = self.recipe
@@ -142,7 +151,9 @@ class Trainer:
         for step in range(recipe.autoencoder_steps):
             for group in optimizer.param_groups:
                 group["lr"] = 2e-3 * _rate(step, recipe.autoencoder_steps, 50)
-            pixels = self._pixels(rng.choice(self.learnt, recipe.autoencoder_batch))
+            some = rng.choice(self.learnt, recipe.autoencoder_batch)
+            # It must learn what grey is, if there will be any.
+            pixels = self._pixels(some, (-1, 0, -1, 1)[step % 4] if recipe.apart else -1)
             latents = model.encode(pixels)
             # Noise in training, and a price on large numbers, keep the latents smooth and bounded.
             blurred = latents + 0.05 * torch.randn_like(latents)
@@ -159,13 +170,13 @@ class Trainer:
         model.measure(self._pixels(rng.choice(self.learnt, 256)))
         return model.eval()
 
-    def _encode(self, model: Autoencoder) -> Tensor:
-        """Latents (n, c, ..) float16 of all rows."""
+    def _encode(self, model: Autoencoder, who: int = -1) -> Tensor:
+        """Latents (n, c, ..) float16 of all rows, as seen by both or by one agent."""
         found = []
         with torch.no_grad():
             for begin in range(0, len(self.rows), 128):
                 rows = np.arange(begin, min(begin + 128, len(self.rows)))
-                found.append(model.encode(self._pixels(rows)).half().cpu())
+                found.append(model.encode(self._pixels(rows, who)).half().cpu())
         return torch.cat(found)
 
     # -- the transformer -------------------------------------------------------------------------
@@ -175,6 +186,8 @@ class Trainer:
         autoencoder, scaler = self.autoencoder()
         begun = time.monotonic()
         self.rows.latents = self._encode(autoencoder)
+        if self.recipe.apart:
+            self.rows.apart = (self._encode(autoencoder, 0), self._encode(autoencoder, 1))
         self.say(f"{len(self.rows)} pictures encoded in {time.monotonic() - begun:.0f} s")
         recipe, state = self.recipe, self.out / "training.pt"
         torch.manual_seed(recipe.seed)
@@ -247,7 +260,11 @@ class Trainer:
     ) -> dict[str, float]:
         shape, recipe = self.shape, self.recipe
         starts = rng.choice(self.learnt, recipe.batch, p=self.chance)
-        batch = self.rows.batch(starts, shape.history, shape, scaler)
+        who = None
+        if recipe.apart:
+            who = rng.integers(2, size=recipe.batch)
+            who = np.where(rng.random(recipe.batch) < recipe.apart, who, -1)
+        batch = self.rows.batch(starts, shape.history, shape, scaler, who)
         batch = {key: value.to(self.device) for key, value in batch.items()}
         if self.teacher:
             video, action = consistency_loss(
@@ -284,15 +301,30 @@ class Trainer:
 
     @torch.no_grad()
     def check(self, model: Transformer, scaler: Scaler, steps: int = 4) -> dict[str, float]:
-        """Errors of chunks sampled for held-out demonstrations: rad, m, and of latents."""
-        batch = self.rows.batch(self._checked(), 1, self.shape, scaler)
-        batch = {key: value.to(self.device) for key, value in batch.items()}
-        cache = model.observe(batch["latents"][:, 0], batch["states"][:, 0], batch["text"], 0)
-        generator = torch.Generator().manual_seed(0)
-        got = sample(model, cache, 0, batch["text"], steps, generator)
-        found = _errors(got.actions - batch["actions"][:, 0], scaler)
+        """Errors of chunks sampled for held-out demonstrations: rad, m, and of latents.
+
+        Of agents also: mean joint errors of the own arm and of what is foretold of the partner's.
+        """
+        at = self._checked()
+
+        def sampled(who: int) -> tuple[Tensor, Sampled, dict[str, Tensor]]:
+            batch = self.rows.batch(at, 1, self.shape, scaler, np.full(len(at), who))
+            batch = {key: value.to(self.device) for key, value in batch.items()}
+            cache = model.observe(batch["latents"][:, 0], batch["states"][:, 0], batch["text"], 0)
+            generator = torch.Generator().manual_seed(0)
+            got = sample(model, cache, 0, batch["text"], steps, generator)
+            return got.actions - batch["actions"][:, 0], got, batch
+
+        difference, got, batch = sampled(-1)
+        found = _errors(difference, scaler)
         if got.video is not None:
             found["held_out_latent"] = functional.mse_loss(got.video, batch["video"][:, 0]).item()
+        if self.recipe.apart:
+            low, high = scaler.action
+            wrong = [sampled(k)[0].abs().cpu().numpy() * (high - low) / 2 for k in (0, 1)]
+            for name, other in (("own", 0), ("partner", 1)):
+                arms = [wrong[k][..., columns(k ^ other)][..., :7].mean() for k in (0, 1)]
+                found[f"held_out_{name}_rad"] = float(np.mean(arms))
         return found
 
 

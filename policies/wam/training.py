@@ -152,8 +152,11 @@ def _asked(kind: str, shape: Shape, recipe: Recipe, loaded: Loaded) -> dict[str,
 
 
 def _compare(folder: Path, before: dict[str, Any], asked: dict[str, Any]) -> None:
-    """UsageError that names what is not as it was."""
-    old = before["asked"]
+    """UsageError that names what is not as it was.
+
+    What a training of an earlier version says nothing of, it did as the recipe does by default.
+    """
+    old = {**asdict(Recipe()), **before["asked"]}
     differ = [key for key in {**old, **asked} if old.get(key) != asked.get(key)]
     if not differ:
         return

@@ -31,7 +31,7 @@ from sim.world import SimWorld
 
 TASK = "blocks_ranking_rgb"
 LIFT = Plan(((SkillCall("move_by", "left", {"offset": [0.0, 0.0, -0.05]}),),))
-RANDOM = {"random", "wam"}
+RANDOM = {"random", "wam", "pair"}
 LOCAL_PLANNERS = ("expert", "random")
 """Those that plan for every task without a model."""
 
@@ -55,14 +55,14 @@ def spec_of(name: str, folder: Path):
     if name in ("skills", "random", "hold"):
         yield name
         return
-    if name == "wam":
+    if name in ("wam", "pair"):
         pytest.importorskip("torch")
         from tiny_wam import fake_embed, steady_checkpoint
 
-        checkpoint = steady_checkpoint(folder / "tiny.safetensors")
+        checkpoint = steady_checkpoint(folder / "tiny.safetensors", apart=0.5)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("policies.wam.policy.embed", fake_embed)
-            yield f"wam:checkpoint={checkpoint}"
+            yield f"{name}:checkpoint={checkpoint}"
         return
     peers = pytest.importorskip("peers")
     from peers import Gr00tPeer, OpenPIPeer, good_values, gr00t_answer
