@@ -41,6 +41,11 @@ def add(command: Command, number: Callable, names: Callable) -> None:
         "what the expert asks for (default: 0)",
     )  # fmt: skip
     sub.add_argument(
+        "--pace", type=float, metavar="R",
+        help="each arm gets a pace of its own in each demonstration, drawn from R to 1 times the "
+        "usual one (default: 1)",
+    )  # fmt: skip
+    sub.add_argument(
         "--vary", type=names, metavar="A,B",
         help="what to randomise beyond the layout, or all: " + ", ".join(AXES),
     )  # fmt: skip
@@ -74,6 +79,8 @@ def _collect(args: argparse.Namespace) -> int:
     keys = ("tasks", "episodes", "seed", "out", "cameras", "picture_hz", "disturb", "vary",
             "objects", "jobs", "image_size")  # fmt: skip
     options = {key: getattr(args, key) for key in keys if getattr(args, key) is not None}
+    if args.pace is not None:
+        options["policy"] = f"skills:pace={args.pace:g}"
     if options["tasks"] == ("all",):
         options["tasks"] = tuple(tasks.names())
     if options.get("vary") == ("all",):

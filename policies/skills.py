@@ -7,8 +7,9 @@ ends the plan with its reason, which the planner hears.
 from __future__ import annotations
 
 import itertools
+import zlib
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
@@ -38,7 +39,7 @@ from policies.motion import (
     sample_pair,
 )
 
-__all__ = ["SkillPolicy"]
+__all__ = ["SkillOptions", "SkillPolicy"]
 
 CHUNK = 10
 APPROACH_M = 0.10
@@ -49,6 +50,7 @@ CLEARANCE_M = 0.035
 """How much wider than the object the fingers open before closing on it; at least, to let go."""
 RELEASE_HEIGHT_M = 0.001
 _CLOSED_M = 0.002
+MIN_PACE = 0.2
 
 
 @dataclass
@@ -57,13 +59,24 @@ class _Held:
     pose_tcp_object: np.ndarray
 
 
+@dataclass(frozen=True)
+class SkillOptions:
+    """`pace`: in each episode each arm's own pace is drawn from this to 1 times the usual one."""
+
+    pace: float = 1.0
+
+
 class SkillPolicy:
     """Runs a plan's steps one after the other, ten actions at a time."""
 
+    Options = SkillOptions
     metadata = Metadata("skills", "1", privileged=True)
 
-    def __init__(self) -> None:
-        """Loads the kinematics."""
+    def __init__(self, options: SkillOptions | None = None) -> None:
+        """Loads the kinematics; UsageError when an option is wrong."""
+        self._slowest = (options or SkillOptions()).pace
+        if not MIN_PACE <= self._slowest <= 1.0:
+            raise UsageError(f"pace must be from {MIN_PACE:g} to 1, got {self._slowest:g}")
         self._kinematics = dual_arm()
 
     def reset(self, scene: Scene, seed: int) -> None:
@@ -78,6 +91,8 @@ class SkillPolicy:
         self._status = "idle"
         self._view: View | None = None
         self._pointed: list[dict] = []
+        rng = np.random.default_rng([seed, zlib.crc32(f"pace {scene.task}".encode())])
+        self._pace = dict(zip(ARMS, rng.uniform(self._slowest, 1.0, 2).tolist(), strict=True))
 
     def accept(self, plan: Plan) -> None:
         """Take a plan to execute from the present state on.
@@ -170,7 +185,8 @@ class SkillPolicy:
             found, errors = [], []
             for way in self._ways(view, call, rest[call.arm]):
                 try:
-                    found.append(list(way))
+                    pace = self._pace[call.arm]
+                    found.append([replace(p, duration_s=p.duration_s / pace) for p in way])
                 except MotionError as error:
                     errors.append(str(error))
                 if len(found) == 4:

@@ -61,6 +61,7 @@ def test_evaluation_and_demonstrations_share_no_seed():
         (("--picture-hz", "nan"), "picture-hz must be one of"),
         (("--disturb", "-1"), "disturb must be from 0 to 0.1 rad, got -1"),
         (("--disturb", "nan"), "disturb must be from 0 to 0.1 rad, got nan"),
+        (("--pace", "1.5"), "pace must be from 0.2 to 1, got 1.5"),
         (("--cameras", "rear"), "unknown camera 'rear': choose from head"),
     ],
 )

@@ -14,7 +14,7 @@ from bench_tasks.tasks.families.layouts import upright
 from bench_tasks.view import View
 from bench_tasks.vocabulary import ARMS, Observation, Plan, SkillCall
 from policies.planners.expert import ExpertPlanner
-from policies.skills import CHUNK, SkillPolicy
+from policies.skills import CHUNK, SkillOptions, SkillPolicy
 from sim.world import SimWorld
 
 DOWN = [0.0, 1.0, 0.0, 0.0]
@@ -317,3 +317,30 @@ def test_nothing_snaps_in_whole_expert_episodes(pair, task):
     assert all(1 <= len(c.values) <= CHUNK for c in track.chunks)
     asked = np.concatenate([c.values for c in track.chunks])
     assert np.array_equal(asked, commands[1:]), "what was asked is what was executed"
+
+
+def test_arms_have_a_pace_of_their_own(cell):
+    world, usual = cell
+    calls = {arm: SkillCall("move_by", arm, {"offset": [0.0, 0.0, -0.12]}) for arm in ARMS}
+
+    def commands(policy, seed, *step):
+        drill.fresh(world, policy, "skills", seed)
+        return np.array([s.command for s in drill.run_plan(world, policy, step)[1]])
+
+    paces = []
+    for seed in range(3):
+        policy = SkillPolicy(SkillOptions(pace=0.5))
+        drill.fresh(world, policy, "skills", seed)
+        paces.append(policy._pace)
+        for arm in ARMS:
+            quick, slow = (commands(p, seed, calls[arm]) for p in (usual, policy))
+            assert len(slow) - 1 == pytest.approx((len(quick) - 1) / policy._pace[arm], abs=1.5)
+            assert np.array_equal(slow[-1], quick[-1])
+        # Both at once take as long as the slower one.
+        alone = [len(commands(policy, seed, calls[arm])) for arm in ARMS]
+        assert len(commands(policy, seed, *calls.values())) == max(alone)
+    drawn = [p[arm] for p in paces for arm in ARMS]
+    assert len(set(drawn)) == 6 and all(0.5 <= p <= 1.0 for p in drawn)
+    drill.fresh(world, policy, "skills", 2)
+    assert policy._pace == paces[2], "the same for the same seed"
+    assert usual._pace == {"left": 1.0, "right": 1.0}
