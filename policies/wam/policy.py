@@ -126,7 +126,9 @@ class WamPolicy:
             self._generator, self.options.reuse, prefix, (latents, scaled),
         )  # fmt: skip
         self._window.append(got.seen)
-        del self._window[: len(self._window) + 1 - self.shape.history]
+        # Room for the next one. From the front: a slice's negative end would count from the back.
+        while len(self._window) >= self.shape.history:
+            del self._window[0]
         rows = self._made.scaler.commands(got.actions[0].numpy(), measured)
         self.calls.append((time.perf_counter() - begun, got.calls))
         detail = {}

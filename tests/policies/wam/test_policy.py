@@ -16,6 +16,9 @@ from bench_tasks.errors import BenchError, UsageError  # noqa: E402
 from bench_tasks.vocabulary import Event, Observation  # noqa: E402
 from policies.wam.policy import WamOptions, WamPolicy  # noqa: E402
 
+TOKENS = TINY.patches[0] * TINY.patches[1] + 1
+"""Of one observation."""
+
 
 @pytest.fixture(scope="module")
 def world():
@@ -92,6 +95,32 @@ def test_dreams_do_not_survive_the_episode(no_weights, world, checkpoint):
     roll(world, policy, 2)
     (_, chunk), *_ = roll(world, policy, 1)
     assert chunk.detail[DREAM] == {"compared": [], "missed": 0}
+
+
+@pytest.mark.parametrize("history", [1, 2, 3, 4, 6])
+def test_it_remembers_as_many_looks_as_it_learnt_with(
+    no_weights, world, tmp_path, monkeypatch, history
+):
+    from policies.wam import policy as module
+
+    shape = replace(TINY, history=history)
+    policy = WamPolicy(WamOptions(str(steady_checkpoint(tmp_path / "a.safetensors", shape)), 1))
+    given, sample = [], module.sample
+
+    def spy(model, cache, *args):
+        given.append([] if not cache else list(cache[0][0].split(TOKENS, dim=2)))
+        got = sample(model, cache, *args)
+        seen.append(got.seen[0][0])
+        return got
+
+    seen = []
+    monkeypatch.setattr(module, "sample", spy)
+    roll(world, policy, 8)
+    # Before the present look: all earlier ones at first, later the newest `history` - 1.
+    assert [len(one) for one in given] == [min(k, history - 1) for k in range(8)]
+    for k, window in enumerate(given):
+        for own, kept in zip(seen[k - len(window) : k], window, strict=True):
+            assert torch.equal(own, kept)
 
 
 def test_a_missing_camera_is_named(no_weights, world, checkpoint):
