@@ -63,6 +63,8 @@ def read_demonstrations(
     with the reason, in one line. UsageError when there are no recordings at all.
     """
     for name, found in _all(path):
+        if isinstance(found, Demonstration):
+            found = _flaw(found) or found
         if isinstance(found, UnscoredError):
             _tell(note, f"{name} is left out: {found}")
         elif found.success or failed:
@@ -83,6 +85,15 @@ def _all(path: Path) -> Iterator[tuple[str, Demonstration | UnscoredError]]:
             yield str(bag), read_bag_demonstration(bag)
         except UnscoredError as error:
             yield str(bag), error
+
+
+def _flaw(item: Demonstration) -> UnscoredError | None:
+    """What makes a demonstration useless: one number of it would spoil all that is learnt."""
+    for name in ("state", "action", "executed"):
+        bad = np.flatnonzero(~np.isfinite(getattr(item, name)).all(axis=1))
+        if len(bad):
+            return UnscoredError(f"{name} {bad[0]} holds what is not a finite number")
+    return None
 
 
 def _tell(note: Note | None, text: str) -> None:

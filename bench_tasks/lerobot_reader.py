@@ -29,6 +29,8 @@ IMAGES = "observation.images."
 STATE, ACTION = "observation.state", "action"
 CONTROL = ("control.state", "control.action", "control.executed")
 STEPS = "control.steps"
+_MALFORMED = (LookupError, TypeError, ValueError, OSError, ArithmeticError, NotImplementedError)
+"""What is raised, by pyarrow too, where a dataset holds something else than it should."""
 
 
 def needed(*names: str) -> list[Any]:
@@ -68,7 +70,7 @@ def read_dataset(path: Path) -> Iterator[tuple[str, Demonstration | UnscoredErro
             names = parquet.read_schema(file).names
             columns = [name for name in names if not name.startswith("stats/")]
             episodes += parquet.read_table(file, columns=columns).to_pylist()
-    except (KeyError, StopIteration, TypeError, ValueError, OSError) as error:
+    except (AttributeError, StopIteration, *_MALFORMED) as error:
         raise UsageError(f"{path} is not a complete LeRobot dataset: {error!r}") from None
     for episode in episodes:
         name = f"{path} episode {episode.get('episode_index')}"
@@ -76,7 +78,7 @@ def read_dataset(path: Path) -> Iterator[tuple[str, Demonstration | UnscoredErro
             yield name, _demonstration(path, info, episode, tasks)
         except UnscoredError as error:
             yield name, error
-        except (KeyError, TypeError, ValueError, OSError) as error:
+        except _MALFORMED as error:
             yield name, UnscoredError(f"it cannot be read: {error!r}")
 
 
@@ -87,6 +89,8 @@ def _demonstration(
     (parquet,) = needed("pyarrow.parquet")
     at = {key: episode[f"data/{key}"] for key in ("chunk_index", "file_index")}
     number, fps = episode["episode_index"], info["fps"]
+    if type(fps) not in (int, float) or not 0 < fps < 1e6:
+        raise UnscoredError(f"fps must be a number above 0, got {fps!r}")
     wanted = [("episode_index", "=", number)]
     table = parquet.read_table(path / info["data_path"].format(**at), filters=wanted)
     rows = len(table)
@@ -95,13 +99,15 @@ def _demonstration(
     if STEPS in table.column_names:
         stride = info["features"][CONTROL[0]]["shape"][0]
         steps = np.array(table[STEPS].to_pylist())
-        if (steps[:-1] != stride).any():
-            raise UnscoredError(f"{STEPS} is not {stride} in every row but the last")
+        if (steps[:-1] != stride).any() or not 0 <= steps[-1] < stride:
+            raise UnscoredError(f"{STEPS} is not {stride} in all rows but the last, fewer there")
         state, action, executed = (
             np.array(table[key].to_pylist(), np.float64).reshape(-1, ACTION_SIZE)
             for key in CONTROL
         )
         count = int(steps.sum())
+        if any(len(values) != rows * stride for values in (state, action, executed)):
+            raise UnscoredError(f"its rows do not hold {stride} control periods each")
     else:
         stride, count = 1, rows - 1
         state, action = (

@@ -12,6 +12,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from bench_tasks.errors import UsageError
+from bench_tasks.vocabulary import ACTION_SIZE
 from policies.wam.autoencoder import Autoencoder
 from policies.wam.data import Scaler
 from policies.wam.model import Transformer
@@ -73,8 +74,24 @@ def load_checkpoint(path: Path) -> Checkpoint:
                 name.removeprefix(prefix): value
                 for name, value in tensors.items() if name.startswith(prefix)
             })  # fmt: skip
-        scaler = Scaler(*(np.array(head["scaler"][key]) for key in ("state", "action")))
-    except (KeyError, TypeError, RuntimeError) as error:
+        scaler = Scaler(*(_quantiles(head["scaler"], key) for key in ("state", "action")))
+        if not isinstance(head.get("made", {}), dict):
+            raise TypeError("its made is not a mapping")
+        for name, value in tensors.items():
+            if not value.isfinite().all():
+                raise ValueError(f"{name} is not finite")
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
         text = " ".join(str(error).split())[:200]
         raise UsageError(f"the checkpoint {path} does not fit this version: {text}") from None
     return Checkpoint(model.eval(), autoencoder.eval(), scaler, head.get("made", {}))
+
+
+def _quantiles(scaler: dict[str, Any], key: str) -> np.ndarray:
+    """Rows (2, 16) of a scaler; ValueError when nothing can be scaled by them."""
+    rows = np.array(scaler[key], dtype=np.float64)
+    good = rows.shape == (2, ACTION_SIZE) and np.isfinite(rows).all() and (rows[0] < rows[1]).all()
+    if not good:
+        raise ValueError(
+            f"scaler {key} must be two rows of {ACTION_SIZE} numbers, the first below the second"
+        )
+    return rows

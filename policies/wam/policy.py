@@ -24,6 +24,7 @@ from policies.wam.watch import Watch
 
 __all__ = ["WamOptions", "WamPolicy"]
 
+MAX_THREADS = 1024
 SHIPPED = Path(__file__).parent / "checkpoints/fr3_pair.safetensors"
 
 
@@ -59,6 +60,10 @@ class WamPolicy:
         self.shape: Shape = self._made.model.shape
         if self.options.steps < 1:
             raise UsageError(f"steps must be at least 1, got {self.options.steps}")
+        if not 1 <= self.options.threads <= MAX_THREADS:
+            raise UsageError(
+                f"threads must be from 1 to {MAX_THREADS}, got {self.options.threads}"
+            )
         if not 0 <= self.options.reuse <= 1:
             raise UsageError(f"reuse must be from 0 to 1, got {self.options.reuse}")
         if not 0 <= self.options.execute <= self.shape.chunk:

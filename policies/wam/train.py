@@ -6,7 +6,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -98,16 +98,19 @@ class Trainer:
 
     def __init__(
         self, rows: Rows, shape: Shape, recipe: Recipe, out: Path, say: Callable[[str], None],
-        made: dict[str, Any] | None = None,
+        made: dict[str, Any] | None = None, seeds: Sequence[int] = (),
     ) -> None:
-        """Bind rows to a folder `out`; nothing is computed yet."""
+        """Bind rows to a folder `out`; nothing is computed yet.
+
+        `seeds` are those of the demonstrations, () if each is of one of its own.
+        """
         self.rows, self.shape, self.recipe, self.out, self.say = rows, shape, recipe, out, say
         self.made = {**(made or {}), "recipe": asdict(recipe), "tasks": sorted(set(rows.tasks))}
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", os.cpu_count() or 1)))
         self.history: list[dict[str, float]] = []
         self.teacher: Transformer | None = None
-        self.held_demos = _held_out(rows.tasks, recipe.seed)
+        self.held_demos = _held_out(rows.tasks, seeds or range(len(rows.tasks)), recipe.seed)
         out_of = np.isin(rows.first, np.unique(rows.first)[self.held_demos])
         self.learnt, self.held = np.flatnonzero(~out_of), np.flatnonzero(out_of)
         # A task whose demonstrations are long must not crowd out the others.
@@ -279,6 +282,11 @@ class Trainer:
         optimizer.zero_grad()
         loss.backward()
         norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        if not math.isfinite(norm.item()):  # nor is it ever saved
+            raise UsageError(
+                f"the training went astray: its gradient is {norm.item()}; choose a smaller --rate "
+                f"than {recipe.rate:g}, and a new folder for --out"
+            )
         optimizer.step()
         found = {"action_loss": action.item(), "gradient": norm.item()}
         return found if video is None else {"video_loss": video.item(), **found}
@@ -340,15 +348,25 @@ def _errors(difference: Tensor, scaler: Scaler) -> dict[str, float]:
     }
 
 
-def _held_out(tasks: list[str], seed: int) -> list[int]:
-    """Demonstrations kept from training: of each task that has two or more, one in thirty."""
+def _held_out(tasks: list[str], seeds: Sequence[int], seed: int) -> list[int]:
+    """Demonstrations kept from training: of each task that has two or more, one in thirty.
+
+    Those of the same seed, recorded twice or disturbed differently, show the same layout: they are
+    kept together, so that none is learnt from.
+    """
     rng, found = np.random.default_rng(seed), []
     for task in sorted(set(tasks)):
-        of_task = np.flatnonzero(np.array(tasks) == task)
-        if len(of_task) > 1:
-            found += list(rng.permutation(of_task)[: max(1, len(of_task) // 30)])
+        layouts: dict[int, list[int]] = {}
+        for k in np.flatnonzero(np.array(tasks) == task):
+            layouts.setdefault(seeds[k], []).append(k)
+        if len(layouts) > 1:
+            first = [same[0] for same in layouts.values()]
+            for k in rng.permutation(first)[: max(1, len(layouts) // 30)]:
+                found += layouts[seeds[k]]
     if not found:
-        raise UsageError("no task has two demonstrations: one must be held out to check with")
+        raise UsageError(
+            "no task has two demonstrations of different seeds: one must be held out to check with"
+        )
     return sorted(int(k) for k in found)
 
 

@@ -18,6 +18,7 @@ from typing import Any
 from bench_tasks.errors import UsageError, unknown
 from bench_tasks.manifest import environment, read_json, utc_now, writable_folder, write_json
 from policies.wam.checkpoint import load_checkpoint
+from policies.wam.distill import load_teacher
 from policies.wam.flow import SCHEDULES
 from policies.wam.rows_cache import Loaded, load_rows
 from policies.wam.shape import Shape
@@ -87,6 +88,8 @@ def train(
     if recipe.schedule not in SCHEDULES:
         raise unknown("schedule", recipe.schedule, SCHEDULES)
     sizes = read_shape(shape, kind, recipe.init)
+    if recipe.teacher:
+        load_teacher(Path(recipe.teacher), sizes)
     folders, folder = [Path(name) for name in data], Path(out)
     if len({path.resolve() for path in folders}) < len(folders):
         raise UsageError(f"--data names a folder twice: {','.join(data)}")
@@ -105,19 +108,21 @@ def train(
         asked = _asked(kind, sizes, recipe, loaded)
         if before is not None:
             _compare(folder, before, asked)
-        trainer = Trainer(loaded.rows, sizes, recipe, folder, say, _made(recipe, loaded, before))
+        made = _made(recipe, loaded, before)
+        trainer = Trainer(loaded.rows, sizes, recipe, folder, say, made, loaded.seeds)
         if before is None:
             write_json(folder / "train.json", {
                 "format_version": FORMAT_VERSION, "asked": asked, "started": utc_now(),
                 **environment(),
             })  # fmt: skip
         trainer.run()
-        made = load_checkpoint(folder / "checkpoint.safetensors")
-        report = write_report(folder, made, trainer, loaded.seeds, 1 if recipe.teacher else 4)
+        result = load_checkpoint(folder / "checkpoint.safetensors")
+        report = write_report(folder, result, trainer, loaded.seeds, 1 if recipe.teacher else 4)
     last = next((entry for entry in reversed(trainer.history) if "held_out_rad" in entry), {})
     errors = {k: v for k, v in last.items() if k.startswith("held_out")}
+    about = result.made
     return Done(
-        folder / "checkpoint.safetensors", report, made.made["steps"], made.made["wall_s"], errors
+        folder / "checkpoint.safetensors", report, about["steps"], about["wall_s"], errors
     )
 
 

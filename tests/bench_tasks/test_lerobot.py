@@ -269,3 +269,44 @@ def test_a_broken_episode_is_named_and_a_broken_video_too(tmp_path):
     told: list[str] = []
     assert list(read_demonstrations(tmp_path / "out", told.append)) == []
     assert len(told) == 2 and "episode 1 is left out: it cannot be read" in told[1]
+
+
+def tampered(out, change):
+    """The dataset with its data table and info.json as `change(columns, info)` leaves them."""
+    import pyarrow as arrow
+    import pyarrow.parquet as parquet
+
+    data, file = out / "data/chunk-000/file-000.parquet", out / INFO
+    table, info = parquet.read_table(data), json.loads(file.read_text())
+    columns = table.to_pydict()
+    change(columns, info)
+    parquet.write_table(arrow.table(columns, schema=table.schema), data)
+    file.write_text(json.dumps(info))
+
+
+def _put(columns, name, value):
+    columns[f"control.{name}"][2][1][5] = value
+
+
+@pytest.mark.parametrize(
+    "change,message",
+    [
+        (lambda c, _: _put(c, "state", float("nan")), "state 11 holds what is not a finite"),
+        (lambda c, _: _put(c, "action", float("inf")), "action 11 holds what is not a finite"),
+        (lambda c, _: _put(c, "executed", None), "executed 11 holds what is not a finite"),
+        (lambda c, _: c["control.steps"].__setitem__(-1, 1000), "control.steps is not 5 in all"),
+        (lambda c, _: c["control.steps"].__setitem__(-1, -1), "control.steps is not 5 in all"),
+        (lambda c, _: c["control.state"][0].pop(), "cannot be read"),
+        (lambda c, _: [row.pop() for row in c["control.action"]], "do not hold 5 control periods"),
+        (lambda _, info: info.update(fps=0), "fps must be a number above 0, got 0"),
+        (lambda _, info: info.update(fps="10"), "fps must be a number above 0, got '10'"),
+        (lambda _, info: info["features"]["control.state"].update(shape=[]), "cannot be read"),
+    ],
+)
+def test_what_a_dataset_should_not_hold_is_told_and_left_out(tmp_path, change, message):
+    write_dataset([made()], tmp_path / "out")
+    tampered(tmp_path / "out", change)
+    told: list[str] = []
+    assert list(read_demonstrations(tmp_path / "out", told.append)) == []
+    (line,) = told
+    assert message in line and "\n" not in line

@@ -20,7 +20,7 @@ from policies.wam.checkpoint import load_checkpoint, save_checkpoint  # noqa: E4
 def test_a_checkpoint_gives_back_what_was_saved(tmp_path):
     path = steady_checkpoint(tmp_path / "a.safetensors")
     found = load_checkpoint(path)
-    assert found.model.shape == TINY and found.made == {"steps": 0}
+    assert found.model.shape == TINY and found.made["steps"] == 0
     assert not found.model.training and not found.autoencoder.training
     save_checkpoint(tmp_path / "b.safetensors", found)
     again = load_checkpoint(tmp_path / "b.safetensors")
@@ -52,6 +52,13 @@ def rewritten(path, change):
         (lambda head, _: head["shape"].update(dim=-1), "dim must be a whole number from 1, got -1"),
         (lambda head, _: head.pop("scaler"), "does not fit this version: 'scaler'"),
         (lambda _, tensors: tensors.pop("model.kind"), "does not fit this version: .*kind"),
+        (lambda _, tensors: tensors["model.kind"][0].fill_(torch.nan), "model.kind is not finite"),
+        (lambda _, tensors: tensors["autoencoder.spread"].fill_(torch.inf), "spread is not finite"),
+        (lambda head, _: head["scaler"].update(state=[[0.0] * 16]), "scaler state must be two"),
+        (lambda head, _: head["scaler"].update(action=[[0.0], [1.0, 2.0]]), "fit this version"),
+        (lambda head, _: head["scaler"]["action"][1].__setitem__(3, float("nan")), "action must"),
+        (lambda head, _: head["scaler"]["action"][1].__setitem__(3, -9.0), "first below the secon"),
+        (lambda head, _: head.update(made=[1]), "its made is not a mapping"),
     ],
 )
 def test_another_checkpoint_is_refused_in_one_line(tmp_path, change, message):

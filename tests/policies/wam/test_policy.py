@@ -136,6 +136,8 @@ def test_wrong_options_are_named(checkpoint, tmp_path):
         ({"steps": 0}, "steps must be at least 1, got 0"),
         ({"execute": -1}, "execute must be from 0 to 4, got -1"),
         ({"execute": 5}, "execute must be from 0 to 4, got 5"),
+        ({"threads": 0}, "threads must be from 1 to 1024, got 0"),
+        ({"reuse": float("nan")}, "reuse must be from 0 to 1, got nan"),
     ):
         with pytest.raises(UsageError, match=message):
             WamPolicy(WamOptions(checkpoint, **{"execute": 2, **options}))

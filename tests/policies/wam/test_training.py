@@ -114,6 +114,13 @@ def test_one_demonstration_of_each_task_is_kept_from_training(no_weights, tmp_pa
     one = Trainer(rows, TINY, RECIPE, tmp_path, print)
     assert sorted(rows.tasks[k] for k in one.held_demos) == ["a", "b"]  # the only c is learnt
     assert len(one.held) + len(one.learnt) == len(rows) and not set(one.held) & set(one.learnt)
+    # A layout that was recorded twice is not learnt from one of them and checked with the other.
+    for seed in range(8):
+        twice = Trainer(made_rows((5, 6, 7, 8), ["a"] * 4), TINY, replace(RECIPE, seed=seed),
+                        tmp_path, print, seeds=[7, 8, 7, 8])  # fmt: skip
+        assert twice.held_demos in ([0, 2], [1, 3])
+    with pytest.raises(UsageError, match="no task has two demonstrations of different seeds"):
+        Trainer(made_rows((5, 6), ("a", "a")), TINY, RECIPE, tmp_path, print, seeds=[4, 4])
     with pytest.raises(UsageError, match="no task has two demonstrations"):
         Trainer(made_rows((5, 6), ("a", "b")), TINY, RECIPE, tmp_path, print)
 
@@ -188,6 +195,24 @@ def test_the_same_goes_on_and_another_is_refused(quick, demos, tmp_path, capsys)
     assert "Sampled in 1 step." in (tmp_path / "one/report.html").read_text()
     assert run(demos, tmp_path / "one") == 2
     assert "teacher was " in capsys.readouterr().err
+
+
+def test_a_training_that_goes_astray_stops_and_saves_none_of_it(quick, tmp_path, monkeypatch):
+    out = tmp_path / "out"
+    trained(out, "step 5")
+    before = (out / "checkpoint.safetensors").read_bytes()
+    lost = trainer.velocity_loss
+
+    def astray(*args):
+        video, action = lost(*args)
+        return video, action * torch.inf
+
+    monkeypatch.setattr(trainer, "velocity_loss", astray)
+    with pytest.raises(UsageError, match="its gradient is nan; choose a smaller --rate than 0.002"):
+        trained(out)
+    assert (out / "checkpoint.safetensors").read_bytes() == before
+    monkeypatch.setattr(trainer, "velocity_loss", lost)
+    assert trained(out).made["steps"] == 7
 
 
 def test_a_model_of_the_other_kind_gives_no_weights(tmp_path):
