@@ -96,6 +96,7 @@ def _curves(history: Sequence[dict[str, float]]) -> str:
         ("joint error of held-out demonstrations (rad)", ("held_out_rad", "held_out_p95_rad")),
         ("latent error of their first chunk's video", ("held_out_latent",)),
         ("opening error of their grippers (m)", ("held_out_opening_m",)),
+        ("joint error of agents (rad)", ("held_out_own_rad", "held_out_partner_rad")),
     ]
     drawn = [_chart(title, history, keys) for title, keys in charts]
     cards = "".join(f"<div class=card>{svg}</div>" for svg in drawn if svg)

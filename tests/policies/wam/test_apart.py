@@ -18,6 +18,7 @@ from policies.wam.autoencoder import Autoencoder  # noqa: E402
 from policies.wam.data import Rows, Scaler  # noqa: E402
 from policies.wam.shape import MOSAIC, mosaic  # noqa: E402
 from policies.wam.train import Recipe, Trainer  # noqa: E402
+from policies.wam.train_report import _curves  # noqa: E402
 from policies.wam.training import _compare  # noqa: E402
 
 UNIT = Scaler(np.tile([[-1.0], [1.0]], (1, 16)), np.tile([[-1.0], [1.0]], (1, 16)))
@@ -98,6 +99,7 @@ def test_training_apart_learns_for_both_views(no_weights, tmp_path, monkeypatch)
     assert losses[-1] < 0.8 * losses[0]
     last = one.history[-1]
     assert 0 < last["held_out_own_rad"] and 0 < last["held_out_partner_rad"]
+    assert "joint error of agents (rad)" in _curves(one.history)
 
 
 def test_a_share_that_is_none_is_named():

@@ -174,6 +174,32 @@ def test_surprise_is_how_far_the_partner_was_from_where_it_was_expected(no_weigh
     assert pair.infer(look(late)).detail[PARTNER]["surprise"] == {}
 
 
+@pytest.mark.parametrize("execution", ["sync", "async"])
+def test_a_run_of_two_agents_is_told_in_its_record(
+    no_weights, checkpoint, tmp_path, monkeypatch, execution
+):
+    from bench_tasks import runner, scoring
+    from bench_tasks.config import RunConfig
+    from bench_tasks.report import page
+
+    monkeypatch.setattr("bench_tasks.tasks.lift_pot.TASK.__class__.time_limit_s", 1.0)
+    config = RunConfig(
+        ("lift_pot",), policy=f"pair:checkpoint={checkpoint},steps=1,partner=slow,odd=left",
+        cameras=(), out=str(tmp_path / "out"), image_size="64x48", execution=execution,
+    )  # fmt: skip
+    (live,) = runner.run(config).episodes
+    (scored,) = scoring.load_scores(scoring.newest_scores(tmp_path / "out"))
+    assert scored.teamwork == live.teamwork and scored.policy == "pair, left slow, x0.5"
+    partner = scored.teamwork["partner"]
+    assert (partner["kind"], partner["odd"], partner["factor"]) == ("slow", "left", 0.5)
+    looks = 5  # every 0.2 s for 1 s, the first of which has nothing to compare with
+    assert [partner["agents"][arm]["looks"] for arm in ("left", "right")] == [looks - 1] * 2
+    assert scored.teamwork["acted_s"] == pytest.approx(1.0)
+    unrecorded = runner.run(replace(config, record=False, out=str(tmp_path / "none"))).episodes[0]
+    assert unrecorded.teamwork == scored.teamwork
+    assert "Two arms, two agents" in page([scored], {}, {}, "")
+
+
 def test_wrong_options_are_named(checkpoint, tmp_path):
     joint = str(steady_checkpoint(tmp_path / "joint.safetensors"))
     for options, message in (
