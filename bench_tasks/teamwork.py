@@ -33,7 +33,8 @@ MEASURES = (
 CLASH_N = 1.0
 """Arms that press on each other with more than this are in conflict ..."""
 PULL_M = 0.01
-"""... and so are those that are told to hold one thing this much further apart or nearer."""
+"""... and so are those that are told to hold one thing this much further apart or nearer. The
+expert's worst is 1.3 mm in 60 demonstrations of lift_pot, none of them disturbed."""
 
 # FR3 link lengths in Craig's convention (Franka's FCI documentation), hand and TCP included.
 _A = (0.0, 0.0, 0.0, 0.0825, -0.0825, 0.0, 0.088)

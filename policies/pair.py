@@ -2,8 +2,9 @@
 
 Each agent is a world-action model that was trained `--apart`. It is shown what its own wrist camera
 and the head camera see, its own joints, and the partner's as they were one look before
-(`wam.apart`). It predicts what both arms will do and executes its own half; the other half is what
-it expects of its partner, and how wrong that was is told at the next look (`teamwork.PARTNER`).
+(`wam.apart`; at the first look nothing has moved yet). It predicts what both arms will do and
+executes its own half. The other half is what it expects of its partner; how wrong that was is told
+at the next look (`teamwork.PARTNER`).
 
 The odd arm is `slow` or `fast`, its path followed at another pace, or a `stranger`: driven by any
 other policy, which is shown everything, as it is used to, and of which one arm is executed.
