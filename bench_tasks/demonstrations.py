@@ -24,7 +24,7 @@ Note = Callable[[str], None]
 
 @dataclass(frozen=True, eq=False)
 class Demonstration:
-    """One episode of T control periods of `period_ns`.
+    """One episode of T control periods of `period_ns`; `seed` is negative where none is known.
 
     state (T + 1, 16): measured, in the action's layout: [7 joint positions (rad), gripper opening
     (m)] of the left arm, then of the right. action (T, 16): asked for, action[i] leading from

@@ -1,7 +1,8 @@
 """Reads a LeRobot dataset (format v3) into demonstrations.
 
 What `lerobot_writer` wrote comes back at the control rate; of others' datasets in the same layout
-each row is taken for one control period.
+each row is taken for one control period, and the seed is -1 for the first episode, then -2 and so
+on: none that is evaluated.
 """
 
 from __future__ import annotations
@@ -124,7 +125,8 @@ def _demonstration(
         pictures[key.removeprefix(IMAGES)] = (np.arange(rows, dtype=np.int64) * stride, clip)
     text = tasks[table["task_index"][0].as_py()]
     return Demonstration(
-        task=episode.get("task_name") or text, seed=episode.get("seed", number), instruction=text,
+        task=episode.get("task_name") or text, seed=episode.get("seed", -1 - number),
+        instruction=text,
         success=episode.get("success", True), period_ns=round(1e9 / (fps * stride)),
         state=state[: count + 1], action=action[:count], executed=executed[:count],
         pictures=pictures,

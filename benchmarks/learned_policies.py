@@ -10,6 +10,7 @@ from it, not run again. Prints a markdown table of successes with Wilson interva
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from pathlib import Path
 
@@ -19,6 +20,7 @@ sys.path.insert(0, str(ROOT))
 from bench_tasks import runner, scoring  # noqa: E402
 from bench_tasks.config import RunConfig  # noqa: E402
 from bench_tasks.errors import BenchError, UsageError  # noqa: E402
+from bench_tasks.manifest import read_json  # noqa: E402
 from bench_tasks.scoring import EpisodeScore  # noqa: E402
 from bench_tasks.stats import wilson  # noqa: E402
 
@@ -26,6 +28,14 @@ from bench_tasks.stats import wilson  # noqa: E402
 def row(name: str, config: RunConfig) -> list[EpisodeScore]:
     """Episodes of a row, run or read."""
     file = scoring.newest_scores(Path(config.out))
+    if file:
+        asked = read_json(Path(config.out) / "run.json").get("configuration", {})
+        wanted = json.loads(json.dumps(config.to_dict()))
+        differ = [key for key, value in wanted.items()
+                  if key not in ("out", "jobs", "cameras") and asked.get(key) != value]  # fmt: skip
+        if differ:
+            was = ", ".join(f"{key} {asked.get(key)}, not {wanted[key]}" for key in differ)
+            raise UsageError(f"{config.out} holds a run of {was}: choose another --out")
     episodes = scoring.load_scores(file) if file else runner.run(config).episodes
     wanted, found = len(config.tasks) * config.episodes, len(episodes)
     if found != wanted:

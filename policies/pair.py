@@ -23,7 +23,7 @@ from bench_tasks.teamwork import PARTNER, PARTNERS
 from bench_tasks.vocabulary import ARMS, ActionChunk, Metadata, Observation, Plan, Scene, WorldState
 from policies.wam.apart import columns, seen_by
 from policies.wam.checkpoint import load_checkpoint
-from policies.wam.policy import SHIPPED, WamOptions, WamPolicy
+from policies.wam.policy import SHIPPED, WamOptions, WamPolicy, particulars
 
 __all__ = ["PairOptions", "PairPolicy", "paced"]
 
@@ -92,7 +92,8 @@ class PairPolicy:
         each = WamOptions(str(path), asked.steps, shape.chunk, asked.reuse, asked.threads)
         self._agents = [WamPolicy(each), WamPolicy(each)]
         self._stranger = None
-        kind, version = "pair", self._agents[0].metadata.version
+        kind = " ".join(["pair", *particulars(path, asked)])
+        version = self._agents[0].metadata.version
         cameras, privileged, depth = shape.cameras, False, False
         if asked.partner == "stranger":
             from policies import make_policy

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
@@ -72,9 +74,9 @@ class WamPolicy:
             )
         if self.options.dream and not self.shape.video:
             raise UsageError(f"dream must be false: {path} predicts no video")
-        kind = "wam" if self.shape.video else "bc"
+        name = " ".join(["wam" if self.shape.video else "bc", *particulars(path, self.options)])
         version = f"{path.stem}, {self._made.made.get('steps', '?')} steps"
-        self.metadata = Metadata(kind, version, cameras=self.shape.cameras)
+        self.metadata = Metadata(name, version, cameras=self.shape.cameras)
         self.calls: list[tuple[float, int]] = []
 
     def reset(self, scene: Scene, seed: int) -> None:
@@ -149,6 +151,16 @@ class WamPolicy:
         share = np.arange(1, self._periods + 1)[:, None] / self._periods
         lines = points[:-1, None] + share * np.diff(points, axis=0)[:, None]
         return lines.reshape(-1, points.shape[1])
+
+
+def particulars(path: Path, options: Any) -> list[str]:
+    """What tells a policy from another of its kind: results are grouped by its name.
+
+    Its checkpoint, by its content, and those of `options` by which its actions differ.
+    """
+    digest, usual = hashlib.sha256(path.read_bytes()).hexdigest()[:8], WamOptions()
+    given = {key: getattr(options, key) for key in ("steps", "execute", "reuse")}
+    return [digest, *(f"{k}={v}" for k, v in given.items() if v != getattr(usual, k))]
 
 
 def measured_state(state: WorldState) -> np.ndarray:

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from bench_tasks.config import DEMONSTRATION_SEEDS
 from bench_tasks.demonstrations import DataHash, read_demonstrations
 from bench_tasks.errors import UsageError
 from policies.wam.data import Rows, rows_of
@@ -66,7 +67,7 @@ def load_rows(
     """Rows of all demonstrations in these folders, from what was kept or read now.
 
     `cache` is where to keep them instead of beside the data. UsageError when a folder holds no
-    demonstration that can be used, or nothing can be kept there.
+    demonstration that can be used, or one of a seed that is evaluated, or nothing can be kept.
     """
     parts, heads = [], []
     for folder in folders:
@@ -80,6 +81,12 @@ def load_rows(
             say(f"{folder}: {len(head['tasks'])} demonstrations, decoded before")
         for note in head["notes"]:
             say(note)
+        for task, seed in zip(head["tasks"], head["seeds"], strict=True):
+            if seed >= 0 and seed not in DEMONSTRATION_SEEDS:
+                raise UsageError(
+                    f"{folder} has {task} seed {seed}, which is evaluated: learn from the seeds "
+                    f"{DEMONSTRATION_SEEDS[0]} to {DEMONSTRATION_SEEDS[-1]} of bench_tasks collect"
+                )
         arrays = np.load(place / "rows.npz")
         count = sum(head["lengths"])
         pixels = np.memmap(place / "pixels.u8", np.uint8, "r", shape=(count, *MOSAIC, 3))

@@ -15,7 +15,7 @@ from bench_tasks.cli import main
 from bench_tasks.collect import CollectConfig
 from bench_tasks.demonstrations import Demonstration, data_hash, read_demonstrations
 from bench_tasks.errors import BenchError, UsageError
-from bench_tasks.lerobot_reader import INFO
+from bench_tasks.lerobot_reader import EPISODES, INFO
 from bench_tasks.lerobot_writer import NAMES, write_dataset
 
 pytest.importorskip("pyarrow")
@@ -250,8 +250,12 @@ def test_a_dataset_of_others_is_read_a_row_a_period(tmp_path):
     parquet.write_table(table.drop_columns(ours), data)
     info["features"] = {k: v for k, v in info["features"].items() if k not in ours}
     file.write_text(json.dumps(info))
+    episodes = tmp_path / "out" / EPISODES
+    known = parquet.read_table(episodes).drop_columns(["task_name", "seed", "success"])
+    parquet.write_table(known, episodes)
     (found,) = read_demonstrations(tmp_path / "out")
     assert found.period_ns == 100_000_000 and found.state.shape == (5, 16)
+    assert found.seed == -1 and found.success and found.task == found.instruction
     assert np.array_equal(found.state, item.state[::5].astype(np.float32))
     assert np.array_equal(found.action, item.action[:20:5].astype(np.float32))
     assert np.array_equal(found.pictures["head"][0], np.arange(5))

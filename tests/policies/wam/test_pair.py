@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import cv2
@@ -142,7 +143,9 @@ def test_only_the_odd_arm_is_slow_or_fast(no_weights, checkpoint, partner, facto
         assert np.array_equal(got[:, other], usual[:, other])
         want = paced(look().state.command[own], whole[:, own], factor, 0.02)[:10]
         assert np.array_equal(got[:, own], want) and not np.allclose(want, usual[:, own])
-        assert pair.metadata.name == f"pair, {odd} {partner}, x{factor:g}"
+        # Which model it is, is part of the name, as of the joint policy's.
+        model = WamPolicy(WamOptions(checkpoint, 1)).metadata.name.removeprefix("wam ")
+        assert pair.metadata.name == f"pair {model}, {odd} {partner}, x{factor:g}"
 
 
 def test_a_stranger_sees_all_and_drives_one_arm(no_weights, checkpoint):
@@ -151,7 +154,7 @@ def test_a_stranger_sees_all_and_drives_one_arm(no_weights, checkpoint):
     got = answers(pair, look())[0]
     assert np.array_equal(got[:, RIGHT], usual[:, RIGHT])
     assert not np.allclose(got[:, LEFT], usual[:, LEFT])
-    assert pair.metadata.name == "pair, left a stranger, random"
+    assert re.fullmatch("pair [0-9a-f]{8} steps=1, left a stranger, random", pair.metadata.name)
     joint = made(checkpoint, partner="stranger", stranger=f"wam:checkpoint={checkpoint}")
     plain, changed = (answers(joint, one)[0] for one in (look(), look(changed=("left_wrist",))))
     assert not np.array_equal(plain[:, RIGHT], changed[:, RIGHT])
@@ -189,7 +192,8 @@ def test_a_run_of_two_agents_is_told_in_its_record(
     )  # fmt: skip
     (live,) = runner.run(config).episodes
     (scored,) = scoring.load_scores(scoring.newest_scores(tmp_path / "out"))
-    assert scored.teamwork == live.teamwork and scored.policy == "pair, left slow, x0.5"
+    assert scored.teamwork == live.teamwork
+    assert re.fullmatch("pair [0-9a-f]{8} steps=1, left slow, x0.5", scored.policy)
     partner = scored.teamwork["partner"]
     assert (partner["kind"], partner["odd"], partner["factor"]) == ("slow", "left", 0.5)
     looks = 5  # every 0.2 s for 1 s, the first of which has nothing to compare with

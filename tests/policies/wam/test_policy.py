@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -144,7 +146,24 @@ def test_wrong_options_are_named(checkpoint, tmp_path):
     cloned = steady_checkpoint(tmp_path / "bc.safetensors", replace(TINY, video=False))
     with pytest.raises(UsageError, match="dream must be false"):
         WamPolicy(WamOptions(str(cloned), execute=2, dream=True))
-    assert WamPolicy(WamOptions(str(cloned), execute=2)).metadata.name == "bc"
+
+
+def test_the_name_tells_policies_apart_whose_results_differ(checkpoint, tmp_path):
+    # The report groups by it: two checkpoints, or two numbers of steps, are two policies.
+    cloned = steady_checkpoint(tmp_path / "bc.safetensors", replace(TINY, video=False))
+    digests = [
+        hashlib.sha256(Path(path).read_bytes()).hexdigest()[:8] for path in (checkpoint, cloned)
+    ]
+    named = [
+        WamPolicy(options).metadata.name
+        for options in (
+            WamOptions(checkpoint), WamOptions(str(cloned)), WamOptions(checkpoint, dream=True),
+            WamOptions(checkpoint, steps=1, execute=2, reuse=0.93, threads=2),
+        )
+    ]  # fmt: skip
+    assert named == [f"wam {digests[0]}", f"bc {digests[1]}", f"wam {digests[0]}",
+                     f"wam {digests[0]} steps=1 execute=2 reuse=0.93"]  # fmt: skip
+    assert digests[0] != digests[1]
 
 
 def test_a_binding_prefix_is_continued_and_a_free_one_changes_nothing(

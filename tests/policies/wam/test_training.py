@@ -18,7 +18,7 @@ from tiny_wam import TINY, made_rows  # noqa: E402
 from bench_tasks import runner  # noqa: E402
 from bench_tasks.cli import main  # noqa: E402
 from bench_tasks.collect import CollectConfig  # noqa: E402
-from bench_tasks.demonstrations import data_hash  # noqa: E402
+from bench_tasks.demonstrations import Demonstration, data_hash  # noqa: E402
 from bench_tasks.errors import UsageError  # noqa: E402
 from policies.wam import train as trainer  # noqa: E402
 from policies.wam.checkpoint import load_checkpoint  # noqa: E402
@@ -303,6 +303,29 @@ def test_decoded_demonstrations_are_kept_until_they_change(quick, demos, tmp_pat
     assert elsewhere.folders == fewer.folders and len(list((tmp_path / "cache").iterdir())) == 1
     with pytest.raises(UsageError, match="choose another place with --cache"):
         load_rows([demos], TINY, told.append, data / CACHE / "pixels.u8")
+
+
+@pytest.mark.parametrize("seed", [0, 999_999, 2_000_000])
+def test_what_is_evaluated_is_not_learnt_from(quick, tmp_path, monkeypatch, seed):
+    def item(seed):
+        at, shape = np.arange(0, 26, 5), (26, 16)
+        pictures = [np.zeros((24, 32, 3), np.uint8)] * len(at)
+        return Demonstration(
+            "lift_pot", seed, "Lift.", True, 20_000_000, np.zeros(shape), np.zeros((25, 16)),
+            np.zeros((25, 16)), dict.fromkeys(TINY.cameras, (at, pictures)),
+        )  # fmt: skip
+
+    # A dataset of others', whose seeds nobody knows, has negative ones.
+    found = [item(1_000_000), item(1_999_999), item(-1)]
+    monkeypatch.setattr("policies.wam.rows_cache.read_demonstrations", lambda *_: iter(found))
+    good, bad = tmp_path / "good", tmp_path / "bad"
+    good.mkdir()
+    bad.mkdir()
+    assert load_rows([good], TINY, print).seeds == [1_000_000, 1_999_999, -1]
+    found.append(item(seed))
+    for _ in range(2):  # also when it was decoded before
+        with pytest.raises(UsageError, match=f"lift_pot seed {seed}, which is evaluated: learn"):
+            load_rows([good, bad], TINY, print)
 
 
 def test_without_torch_one_line_says_what_to_install(tmp_path):
