@@ -82,6 +82,7 @@ class WamPolicy:
     def reset(self, scene: Scene, seed: int) -> None:
         """Forget everything; noise is drawn from `seed`."""
         torch.set_num_threads(self.options.threads)
+        self.calls.clear()
         self._text = torch.from_numpy(embed(scene.instruction).copy())[None]
         self._generator = torch.Generator().manual_seed(
             zlib.crc32(f"{scene.task} {seed}".encode())
@@ -139,9 +140,12 @@ class WamPolicy:
         rows = self._made.scaler.commands(got.actions[0].numpy(), measured)
         self.calls.append((time.perf_counter() - begun, got.calls))
         detail = {}
-        if self._watch is not None and got.video is not None:
-            detail[DREAM] = self._watch.compare(state.seq, picture, latents)
-            self._watch.keep(state.seq, got.video, picture, latents)
+        times = {f.seq for f in observation.frames if f.camera in Shape.cameras}
+        # In realtime pictures may be later than the state; of two times they are no one picture.
+        if self._watch is not None and got.video is not None and len(times) == 1:
+            (seen,) = times
+            detail[DREAM] = self._watch.compare(seen, picture, latents)
+            self._watch.keep(seen, got.video, picture, latents)
         return ActionChunk(state.seq, self._path(state, rows), detail=detail)
 
     def _path(self, state: WorldState, rows: np.ndarray) -> np.ndarray:

@@ -92,6 +92,25 @@ def test_dreams_of_a_time_that_was_not_seen_are_counted(no_weights, world, check
     assert summed == {"horizons": {}, "missed": 3, "right": None}
 
 
+def test_dreams_are_of_the_pictures_time_not_the_states(no_weights, world, checkpoint):
+    # In realtime the state may have moved on since; and of two times there is no one picture.
+    policy = WamPolicy(WamOptions(checkpoint, steps=1, execute=2, dream=True))
+    scene, _ = world.reset("lift_pot", 0)
+    policy.reset(scene, 0)
+    told = []
+    for later, camera in ((3, ""), (3, ""), (1, ""), (0, "head"), (0, "")):
+        frames = [
+            replace(f, seq=f.seq + later + (f.camera == camera))
+            for f in world.capture(policy.metadata.cameras)
+        ]
+        chunk = policy.infer(Observation(world.state, tuple(frames)))
+        told.append(chunk.detail.get(DREAM))
+        world.step(chunk)
+    # Pictures of the states 3, 13, 21, 31 or 30, and 40; due are 13, 23; 23, 33; 31, 41.
+    assert [len(one["compared"]) if one else None for one in told] == [0, 1, 0, None, 0]
+    assert [one["missed"] if one else None for one in told] == [0, 0, 0, None, 4]
+
+
 def test_dreams_do_not_survive_the_episode(no_weights, world, checkpoint):
     policy = WamPolicy(WamOptions(checkpoint, steps=1, execute=2, dream=True))
     roll(world, policy, 2)
