@@ -117,11 +117,13 @@ def read_bag_demonstration(path: Path) -> Demonstration:
         raise UnscoredError(f"it has no {'scene' if scene is None else 'verdict'}")
     if [state.seq for state in states] != list(range(len(states))) or len(states) < 2:
         raise UnscoredError("its states are not consecutive from 0 on")
+    if scene.control_period_ns < 1:
+        raise UnscoredError(f"its control period is {scene.control_period_ns} ns")
     found: dict[str, dict[int, bytes]] = {}
     for frame in frames(path):
-        found.setdefault(frame.camera, {})[round(frame.stamp_ns / scene.control_period_ns)] = (
-            frame.data
-        )
+        at = round(frame.stamp_ns / scene.control_period_ns)
+        if 0 <= at < len(states):  # in realtime a picture may come when the episode is over
+            found.setdefault(frame.camera, {})[at] = frame.data
     return Demonstration(
         task=scene.task, seed=scene.seed, instruction=scene.instruction, success=verdict.success,
         period_ns=scene.control_period_ns,

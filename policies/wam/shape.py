@@ -9,6 +9,7 @@ import cv2
 import numpy as np
 
 from bench_tasks.errors import UsageError, unknown
+from bench_tasks.vocabulary import CONTROL_PERIOD_NS
 from policies.wam.attention import ATTENTIONS
 
 __all__ = ["MOSAIC", "VIEWS", "Shape", "mosaic"]
@@ -17,6 +18,8 @@ MOSAIC = (144, 128)
 """Height and width of the picture that the model sees: the head camera above both wrists."""
 VIEWS = {"head": (0, 0, 96, 128), "left_wrist": (96, 0, 48, 64), "right_wrist": (96, 64, 48, 64)}
 """Camera -> row, column, height and width of its place in the mosaic."""
+RATES_HZ = tuple(hz for hz in range(1, 1000) if 1_000_000_000 % (hz * CONTROL_PERIOD_NS) == 0)
+"""Rows a second that are whole numbers of control periods apart: else times would be wrong."""
 
 
 def mosaic(pictures: dict[str, np.ndarray]) -> np.ndarray:
@@ -60,6 +63,9 @@ class Shape:
             value = getattr(self, field.name)
             if field.type == "int" and (type(value) is not int or value < 1):
                 raise UsageError(f"{field.name} must be a whole number from 1, got {value!r}")
+        if self.rows_hz not in RATES_HZ:
+            rates = ", ".join(map(str, RATES_HZ))
+            raise UsageError(f"rows_hz must be one of {rates}, got {self.rows_hz}")
         if self.dim % self.heads or self.dim // self.heads % 8:
             raise UsageError(
                 f"dim must be a multiple of heads and 8, got {self.dim} for {self.heads} heads"

@@ -15,6 +15,7 @@ from bench_tasks.collect import CollectConfig, Disturbance
 from bench_tasks.config import DEMONSTRATION_SEEDS, RunConfig
 from bench_tasks.demonstrations import data_hash, read_demonstrations
 from bench_tasks.errors import UsageError
+from bench_tasks.recording import BagSink
 from bench_tasks.vocabulary import ARMS
 
 FIRST, LAST = DEMONSTRATION_SEEDS[0], DEMONSTRATION_SEEDS[-1]
@@ -155,6 +156,25 @@ def test_a_disturbance_is_the_same_for_a_seed_and_has_the_deviation_that_was_ask
     one = late[:, 0]
     half_second = np.corrcoef(one[:-25], one[25:])[0, 1]
     assert 0.2 < half_second < 0.6, "about 0.5 s of memory"
+
+
+def test_a_picture_of_no_state_is_none_of_the_demonstration(plain, tmp_path):
+    source = Path(plain.episodes[0].bag)
+    recording, seen = read_bag(source, chunks=True), list(frames(source))
+    for name, period_ns in (("late", 20_000_000), ("timeless", 0)):
+        sink = BagSink(tmp_path / name)
+        sink.scene(replace(recording.scene, control_period_ns=period_ns))
+        for state in recording.states[:11]:
+            sink.state(state)
+        sink.chunk(recording.chunks[0], 0)
+        sink.frames(tuple(seen[:8]))  # of two cameras at the states 0, 5, 10 and 15
+        sink.verdict(recording.verdict)
+        sink.writer.close()
+    assert [f.seq for f in seen[:8:2]] == [0, 5, 10, 15] and len(recording.chunks[0].values) == 10
+    told: list[str] = []
+    (item,) = read_demonstrations(tmp_path, told.append)
+    assert [item.pictures[camera][0].tolist() for camera in QUICK.cameras] == [[0, 5, 10]] * 2
+    assert len(told) == 1 and told[0].endswith("timeless is left out: its control period is 0 ns")
 
 
 def test_failed_and_broken_demonstrations_are_named(plain, tmp_path):

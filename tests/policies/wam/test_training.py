@@ -238,6 +238,8 @@ def test_a_model_of_the_other_kind_gives_no_weights(tmp_path):
         (("--rate", "nan"), "--rate: must be between 0 and 1, got 'nan'"),
         (("--shape", "depth=3"), "unknown shape 'depth': choose from attention, dim"),
         (("--shape", "dim=99999999"), "--shape dim must be from 1 to 4096, got '99999999'"),
+        (("--shape", "rows_hz=11"), "rows_hz must be one of 1, 2, 5, 10, 25, 50, got 11"),
+        (("--shape", "rows_hz=200"), "rows_hz must be one of 1, 2, 5, 10, 25, 50, got 200"),
         (("--shape", "dim=-3"), "--shape dim must be from 1 to 4096, got '-3'"),
         (("--shape", "dim=30"), "dim must be a multiple of heads and 8"),
         (("--shape", "dim"), "--shape takes key=value,..., got 'dim'"),
