@@ -7,12 +7,14 @@ or time of change, or the code that makes rows, is another one; it can be delete
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import hashlib
 import inspect
 import json
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -76,7 +78,9 @@ def load_rows(
             place = cache / hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:16]
         head = _kept(folder, shape, place)
         if head is None:
-            head = _read(folder, shape, place, say)
+            # Two trainings that begin together must not decode twice, nor into each other's way.
+            with _alone(place):
+                head = _kept(folder, shape, place) or _read(folder, shape, place, say)
         else:
             say(f"{folder}: {len(head['tasks'])} demonstrations, decoded before")
         for note in head["notes"]:
@@ -139,6 +143,28 @@ def _kept(folder: Path, shape: Shape, place: Path) -> dict[str, Any] | None:
     return head
 
 
+@contextlib.contextmanager
+def _alone(place: Path) -> Iterator[None]:
+    """Wait until no other process decodes beside `place`, and keep others from it meanwhile."""
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        lock = os.open(place.parent, os.O_RDONLY)
+    except OSError as error:
+        raise _unusable(place, error) from None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
+
+
+def _unusable(place: Path, error: OSError) -> UsageError:
+    return UsageError(
+        f"cannot keep decoded pictures in {place} ({error.strerror}): choose another place with "
+        "--cache"
+    )
+
+
 def _read(folder: Path, shape: Shape, place: Path, say: Callable[[str], None]) -> dict[str, Any]:
     """Decode all demonstrations of a folder into `place`, which appears complete or not at all."""
     key = _key(folder, shape)
@@ -152,10 +178,7 @@ def _read(folder: Path, shape: Shape, place: Path, say: Callable[[str], None]) -
         shutil.rmtree(place, ignore_errors=True)
         part.replace(place)
     except OSError as error:
-        raise UsageError(
-            f"cannot keep decoded pictures in {place} ({error.strerror}): choose another place "
-            "with --cache"
-        ) from None
+        raise _unusable(place, error) from None
     finally:
         shutil.rmtree(part, ignore_errors=True)
     say(f"{folder}: {len(head['tasks'])} demonstrations, {sum(head['lengths'])} rows")

@@ -6,6 +6,8 @@ import json
 import shutil
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -328,6 +330,20 @@ def test_what_is_evaluated_is_not_learnt_from(quick, tmp_path, monkeypatch, seed
     for _ in range(2):  # also when it was decoded before
         with pytest.raises(UsageError, match=f"lift_pot seed {seed}, which is evaluated: learn"):
             load_rows([good, bad], TINY, print)
+
+
+def test_two_trainings_that_begin_together_decode_once(quick, demos, tmp_path, monkeypatch):
+    from policies.wam import rows_cache
+
+    data, decoded, read = tmp_path / "data", [], rows_cache._decode
+    shutil.copytree(demos, data, ignore=shutil.ignore_patterns(CACHE))
+    monkeypatch.setattr(
+        rows_cache, "_decode", lambda *args: decoded.append(time.sleep(0.5)) or read(*args)
+    )
+    with ThreadPoolExecutor(2) as both:
+        parts = list(both.map(lambda _: load_rows([data], TINY, print), range(2)))
+    assert len(decoded) == 1 and parts[0].folders == parts[1].folders
+    assert np.array_equal(parts[0].rows.state, parts[1].rows.state)
 
 
 def test_without_torch_one_line_says_what_to_install(tmp_path):
