@@ -100,13 +100,14 @@ class Rows:
         """Rows in all."""
         return len(self.state)
 
-    def scaler(self, shape: Shape) -> Scaler:
-        """Quantiles over all rows and the chunks that begin there."""
+    def scaler(self, shape: Shape, rows: np.ndarray | None = None) -> Scaler:
+        """Quantiles over rows (default: all) and the chunks that begin there."""
+        rows = np.arange(len(self)) if rows is None else rows
         steps = np.arange(shape.chunk)
-        few = np.linspace(0, len(self) - 1, min(len(self), 20000)).astype(int)
+        few = rows[np.linspace(0, len(rows) - 1, min(len(rows), 20000)).astype(int)]
         at = np.minimum(few[:, None] + steps, self.last[few, None])
         moves = relative(self.action[at], self.state[few])
-        return Scaler(_quantiles(self.state), _quantiles(moves.reshape(-1, moves.shape[-1])))
+        return Scaler(_quantiles(self.state[rows]), _quantiles(moves.reshape(-1, moves.shape[-1])))
 
     def batch(
         self, starts: np.ndarray, count: int, shape: Shape, scaler: Scaler,

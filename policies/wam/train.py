@@ -107,7 +107,9 @@ class Trainer:
         self.rows, self.shape, self.recipe, self.out, self.say = rows, shape, recipe, out, say
         self.made = {**(made or {}), "recipe": asdict(recipe), "tasks": sorted(set(rows.tasks))}
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", os.cpu_count() or 1)))
+        asked = os.environ.get("OMP_NUM_THREADS", "")  # may be empty, or a list by level
+        threads = int(asked) if asked.isdecimal() else 0
+        torch.set_num_threads(threads or os.cpu_count() or 1)
         self.history: list[dict[str, float]] = []
         self.teacher: Transformer | None = None
         self.held_demos = _held_out(rows.tasks, seeds or range(len(rows.tasks)), recipe.seed)
@@ -131,7 +133,7 @@ class Trainer:
             model = Autoencoder(self.shape.latent)
             model.load_state_dict(kept["weights"])
             return model.to(self.device), Scaler(*(kept[k].numpy() for k in ("state", "action")))
-        scaler = self.rows.scaler(self.shape)
+        scaler = self.rows.scaler(self.shape, self.learnt)
         model = self._fit_autoencoder()
         _write(file, {
             "weights": model.state_dict(), "state": torch.from_numpy(scaler.state),

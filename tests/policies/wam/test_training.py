@@ -127,6 +127,33 @@ def test_one_demonstration_of_each_task_is_kept_from_training(no_weights, tmp_pa
         Trainer(made_rows((5, 6), ("a", "b")), TINY, RECIPE, tmp_path, print)
 
 
+@pytest.mark.parametrize("asked,count", [("3", 3), ("", 5), ("4,2", 5), ("0", 5), ("many", 5)])
+def test_threads_are_as_many_as_asked_for_or_as_cores(no_weights, tmp_path, monkeypatch, asked,
+                                                      count):  # fmt: skip
+    told: list[int] = []
+    monkeypatch.setattr(torch, "set_num_threads", told.append)
+    monkeypatch.setattr("os.cpu_count", lambda: 5)
+    monkeypatch.setenv("OMP_NUM_THREADS", asked)
+    Trainer(made_rows(), TINY, RECIPE, tmp_path, print)
+    assert told == [count]
+
+
+def test_nothing_of_what_is_held_out_is_learnt_not_even_the_scaling(no_weights, tmp_path):
+    found = []
+    for k, far in enumerate((0.0, 100.0)):
+        rows, out = made_rows((12, 11)), tmp_path / str(k)
+        out.mkdir()
+        one = Trainer(rows, TINY, RECIPE, out, print)
+        for array in (rows.state, rows.action, rows.pixels):
+            array[one.held] += np.asarray(far, array.dtype)
+        found.append(one.autoencoder())
+    (a, first), (b, second) = found
+    assert np.array_equal(first.state, second.state) and first.state.max() < 10
+    assert np.array_equal(first.action, second.action)
+    weights = zip(a.state_dict().values(), b.state_dict().values(), strict=True)
+    assert all(torch.equal(x, y) for x, y in weights)
+
+
 def test_training_learns_more_than_the_mean_action(quick, demos, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(trainer, "LOG_EVERY", 50)
     monkeypatch.setattr(trainer, "SAVE_EVERY", 1000)
