@@ -128,9 +128,12 @@ def execution_of(events: Iterable[Event]) -> dict[str, Any]:
         sums["late"] += bool(data.get("late"))
         for key in ("actions", "dropped", "held", "blended"):
             sums[key] += _number(data.get(key))
-    if not all(type(settings.get(key)) in kinds for key, kinds in _SETTINGS.items()):
+    found = {**settings, **sums}
+    try:
+        check_execution(found)
+    except TypeError:  # what the recording says of the settings is none
         return {}
-    return {**settings, **sums}
+    return found
 
 
 def check_execution(found: dict[str, Any]) -> None:
@@ -139,5 +142,7 @@ def check_execution(found: dict[str, Any]) -> None:
         return
     good = set(found) == {*_SETTINGS, *_SUMS}
     good = good and all(type(found[key]) in kinds for key, kinds in _SETTINGS.items())
-    if not good or any(type(v) not in (int, float) or v < 0 for v in map(found.get, _SUMS)):
+    numbers = [found.get(key) for key in (*_SUMS, "execute", "deadline_s")]
+    # Written so that NaN is refused as well.
+    if not good or not all(type(v) in (int, float) and 0 <= v < 1e15 for v in numbers):
         raise TypeError(f"execution is {found!r}"[:200])

@@ -17,6 +17,7 @@ from bench_tasks.execution import CALL, Execution
 from bench_tasks.vocabulary import (
     CONTROL_PERIOD_NS,
     ActionChunk,
+    Event,
     Metadata,
     ObjectInfo,
     Observation,
@@ -467,3 +468,18 @@ def test_in_realtime_too_an_action_is_executed_at_its_time_or_never(
     held = is_hold(executed_)
     assert (executed_[~held, 0] == np.arange(150)[~held]).all()
     assert not held.all(), "and it does act"
+
+
+@pytest.mark.parametrize("key", ["calls", "wall_s", "execute", "deadline_s"])
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -1, True, "1", None])
+def test_numbers_that_cannot_be_are_none_of_a_result(key, value):
+    begin = Event("begin", 0, 0, {"execution": Execution("rtc", "0.1").to_dict()})
+    call = Event(CALL, 0, 0, {"latency_ns": 100_000_000, "wall_ns": 5, "actions": 20, "held": 5})
+    good = options.execution_of([begin, call])
+    assert (good["mode"], good["calls"], good["latency_s"], good["held"]) == ("rtc", 1, 0.1, 5)
+    options.check_execution(good)
+    with pytest.raises(TypeError, match="execution is"):
+        options.check_execution({**good, key: value})
+    if key in begin.data["execution"]:
+        wrong = replace(begin, data={"execution": {**begin.data["execution"], key: value}})
+        assert options.execution_of([wrong, call]) == {}
