@@ -166,6 +166,8 @@ def _held_out(trainer: Trainer) -> str:
             f"{count} demonstrations that were kept from training. The mean action is that of all "
             "learnt chunks, relative to the present joints: what is worse has learnt nothing.</p>"
             )  # fmt: skip
+    caution = trainer.made.get("caution", "")
+    note += f"<p class=warn>{escape(caution)}.</p>" if caution else ""
     return (f"<h2>Held-out demonstrations</h2><div class=card><table>{head}{''.join(rows)}</table>"
             f"{note}</div>")  # fmt: skip
 

@@ -108,7 +108,9 @@ def train(
         asked = _asked(kind, sizes, recipe, loaded)
         if before is not None:
             _compare(folder, before, asked)
-        made = _made(recipe, loaded, before)
+        made = {**_made(recipe, loaded, before), "caution": _caution(recipe, sizes, loaded)}
+        if made["caution"]:
+            say(made["caution"])
         trainer = Trainer(loaded.rows, sizes, recipe, folder, say, made, loaded.seeds)
         if before is None:
             write_json(folder / "train.json", {
@@ -174,6 +176,21 @@ def _compare(folder: Path, before: dict[str, Any], asked: dict[str, Any]) -> Non
     raise UsageError(
         f"{folder} holds another training ({'; '.join(texts)}): ask for the same, or choose a new "
         "folder for --out"
+    )
+
+
+def _caution(recipe: Recipe, shape: Shape, loaded: Loaded) -> str:
+    """Why errors of held-out demonstrations may be too small; "" when nothing speaks for it."""
+    if not recipe.init:
+        return ""
+    found = load_checkpoint(Path(recipe.init))
+    learnt = [part["hash"] for part in found.made.get("data", [])]
+    same = [part["hash"] for part in loaded.folders] == learnt
+    if found.model.shape.video != shape.video or same and found.made.get("seed") == recipe.seed:
+        return ""  # it gives no weights, or held out the same
+    return (
+        f"{recipe.init} was trained with another seed or other data, so it may have learnt from "
+        "demonstrations that are held out here: their errors may be too small"
     )
 
 

@@ -217,6 +217,15 @@ def test_the_same_goes_on_and_another_is_refused(quick, demos, tmp_path, capsys)
         strict=True,
     ))  # fmt: skip
     assert "Predicted video" not in (tmp_path / "bc/report.html").read_text()
+    # Weights that were learnt with another seed may know what is held out now; a clone has none.
+    for name, more, warned in (("more", (), False), ("other", ("--seed", "1"), True)):
+        assert run(demos, tmp_path / name, "--init", str(init), *more) == 0
+        told = "demonstrations that are held out here: their errors may be too small"
+        assert (told in capsys.readouterr().err) is warned
+        assert (told in (tmp_path / name / "report.html").read_text()) is warned
+        caution = load_checkpoint(tmp_path / name / "checkpoint.safetensors").made["caution"]
+        assert (told in caution) is warned
+    assert not cloned.made["caution"]
     # And a student learns from it, in its shape and with its autoencoder.
     assert run(demos, tmp_path / "one", "--teacher", str(init)) == 0
     student = load_checkpoint(tmp_path / "one/checkpoint.safetensors")
