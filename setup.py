@@ -19,7 +19,7 @@ setup(
         include=[top + sub for top in (NAME, "sim", "policies", "hardware") for sub in ("", ".*")]
     ),
     include_package_data=True,
-    package_data={"": ["*.json", "*.yaml", "*.xml", "*.html", "*.css", "*.js"]},
+    package_data={"": ["*.json", "*.yaml", "*.xml", "*.html", "*.css", "*.js", "*.safetensors"]},
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
         (f"share/{NAME}", ["package.xml"]),
