@@ -79,7 +79,8 @@ def requirements(steps: Steps, ros: Ros, key: str) -> str:
 def policies_extra(steps: Steps, ros: Ros, key: str) -> None:
     """Install what learned policies and their data need."""
     file = ROOT / "requirements/policies.txt"
-    others = [ROOT / f"requirements/{name}.txt" for name in ("weights", "data", "lerobot")]
+    others = [ROOT / f"requirements/{name}.txt" for name in ("weights", "data")]
+    lerobot = ROOT / "requirements/lerobot.txt"
 
     def action() -> None:
         pip = [str(VENV / "bin/python"), "-m", "pip", "install", "--disable-pip-version-check"]
@@ -88,10 +89,14 @@ def policies_extra(steps: Steps, ros: Ros, key: str) -> None:
         steps.run("policies", [*pip, "-r", str(file), "-c", base], advice)
         more = [word for other in others for word in ("-r", str(other))]
         steps.run("data", [*pip, "--no-deps", *more], advice)
+        # Apart from all else: transformers would import its torchvision, which is of another torch.
+        remove(VENV / "lerobot")
+        steps.run("data", [*pip, "--no-deps", "--target", str(VENV / "lerobot"),
+                           "-r", str(lerobot)], advice)  # fmt: skip
 
     what = "packages for learned policies (1 to 4 min)"
-    steps.step("policies", digest([file, *others], key), what, action,
-               [] if ros.real else [SITE / "transformers", SITE / "lerobot"])
+    steps.step("policies", digest([file, *others, lerobot], key), what, action,
+               [VENV / "lerobot", *([] if ros.real else [SITE / "transformers"])])
 
 
 def main(arguments: list[str]) -> int:

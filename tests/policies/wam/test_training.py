@@ -253,7 +253,7 @@ def test_a_training_that_goes_astray_stops_and_saves_none_of_it(quick, tmp_path,
     assert trained(out).made["steps"] == 7
 
 
-def test_a_model_of_the_other_kind_gives_no_weights(tmp_path):
+def test_a_model_of_the_other_kind_gives_no_weights(no_weights, tmp_path):
     # What was learnt with video would be no baseline.
     recipe = Recipe(steps=1)
     for kind, taken in ((True, True), (False, False)):
