@@ -19,7 +19,9 @@ from bench_tasks.protocols import Policy, World
 from bench_tasks.streams import CONTROL_HZ, periods_between
 from bench_tasks.vocabulary import (
     ACTION_SIZE,
+    ARM_COLUMNS,
     CONTROL_PERIOD_NS,
+    GRIPPER_COLUMNS,
     ActionChunk,
     CameraFrame,
     Event,
@@ -40,8 +42,6 @@ GRIP_M, FADE = 0.002, 0.1
 """A hand that is commanded further together than it is measured grips or closes. Its arm is not
 disturbed then: what it does with what it holds succeeds or fails by millimetres. The disturbance
 fades in and out by this share of the rest each period."""
-_HANDS = [7, 15]
-_ARM_JOINTS = [k for k in range(ACTION_SIZE) if k % 8 != 7]
 
 
 @dataclass(frozen=True)
@@ -94,15 +94,15 @@ class Disturbance:
         # Variance of x[t] = 2 keep x[t-1] - keep^2 x[t-2] + unit noise (Box & Jenkins, AR(2)).
         variance = (1.0 + keep**2) / (1.0 - keep**2) ** 3
         self._keep, self._scale = keep, deviation_rad / variance**0.5
-        self._inner, self._value = np.zeros(len(_ARM_JOINTS)), np.zeros(len(_ARM_JOINTS))
+        self._inner, self._value = np.zeros(len(ARM_COLUMNS)), np.zeros(len(ARM_COLUMNS))
 
     def next(self) -> np.ndarray:
         """What to add (16,) to the next action."""
-        noise = self._rng.standard_normal(len(_ARM_JOINTS))
+        noise = self._rng.standard_normal(len(ARM_COLUMNS))
         self._inner = self._keep * self._inner + self._scale * noise
         self._value = self._keep * self._value + self._inner
         action = np.zeros(ACTION_SIZE)
-        action[_ARM_JOINTS] = self._value
+        action[ARM_COLUMNS] = self._value
         return action
 
 
@@ -153,7 +153,7 @@ class _Pictured:
     def _disturbed(self, values: np.ndarray) -> np.ndarray:
         noise = np.stack([self._disturbance.next() for _ in values])
         for row, action in zip(noise, values, strict=True):
-            grips = action[_HANDS] < self._state.gripper_opening - GRIP_M
+            grips = action[GRIPPER_COLUMNS] < self._state.gripper_opening - GRIP_M
             self._free += (~grips - self._free) * FADE
             row *= np.repeat(self._free, ACTION_SIZE // 2)
         return values + noise

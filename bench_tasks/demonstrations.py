@@ -13,7 +13,7 @@ import numpy as np
 
 from bench_tasks.bag import Recording, find_bags, frames, read_bag
 from bench_tasks.errors import UnscoredError, UsageError
-from bench_tasks.vocabulary import ACTION_SIZE, ARMS, WorldState
+from bench_tasks.vocabulary import ACTION_SIZE
 
 __all__ = [
     "DataHash", "Demonstration", "data_hash", "read_bag_demonstration", "read_demonstrations",
@@ -101,12 +101,6 @@ def _tell(note: Note | None, text: str) -> None:
         note(text)
 
 
-def _layout(state: WorldState) -> np.ndarray:
-    """The measured state (16,) in the action's layout."""
-    joints = state.joint_position.reshape(len(ARMS), -1)
-    return np.column_stack([joints, state.gripper_opening]).ravel()
-
-
 def read_bag_demonstration(path: Path) -> Demonstration:
     """The demonstration in a bag; UnscoredError says what it lacks."""
     recording = read_bag(path, chunks=True)
@@ -127,7 +121,7 @@ def read_bag_demonstration(path: Path) -> Demonstration:
     return Demonstration(
         task=scene.task, seed=scene.seed, instruction=scene.instruction, success=verdict.success,
         period_ns=scene.control_period_ns,
-        state=np.stack([_layout(state) for state in states]),
+        state=np.stack([state.measured for state in states]),
         action=_asked(recording),
         executed=np.stack([state.command for state in states[1:]]),
         pictures={

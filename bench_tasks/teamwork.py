@@ -17,7 +17,7 @@ import numpy as np
 from bench_tasks.coordination import GRIPPER_M_S, KEPT_OPEN_M, MOVING_RAD_S
 from bench_tasks.robots import TCP_OFFSET_M, base_position
 from bench_tasks.view import View
-from bench_tasks.vocabulary import ARMS, Event, Scene, WorldState
+from bench_tasks.vocabulary import ARMS, GRIPPER_COLUMNS, Event, Scene, WorldState
 
 __all__ = ["MEASURES", "PARTNER", "PARTNERS", "check_teamwork", "tcp_position", "teamwork_of"]
 
@@ -87,7 +87,7 @@ def teamwork_of(
 def _measured(scene: Scene, states: Sequence[WorldState]) -> dict[str, float]:
     spent_s = np.diff([s.stamp_ns for s in states]) / 1e9
     speed = np.abs(np.stack([s.joint_velocity for s in states[1:]])).reshape(len(spent_s), 2, 7)
-    told = np.stack([s.command for s in states])[:, [7, 15]]
+    told = np.stack([s.command for s in states])[:, GRIPPER_COLUMNS]
     opening = np.stack([s.gripper_opening for s in states])
     grips = np.abs(np.diff(told, axis=0)) > GRIPPER_M_S * spent_s[:, None]
     left, right = ((speed > MOVING_RAD_S).any(axis=2) | grips).T

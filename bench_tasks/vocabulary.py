@@ -20,6 +20,7 @@ from bench_tasks.errors import BenchError, UsageError, unknown
 
 __all__ = [
     "ARMS",
+    "ARM_COLUMNS",
     "AXES",
     "CONTROL_PERIOD_NS",
     "SKILLS",
@@ -29,6 +30,7 @@ __all__ = [
     "CameraFrame",
     "Depth",
     "Event",
+    "GRIPPER_COLUMNS",
     "Grasp",
     "Metadata",
     "ObjectInfo",
@@ -47,6 +49,8 @@ ARMS = ("left", "right")
 CONTROL_PERIOD_NS = 20_000_000
 ACTION_SIZE = 16
 """[7 joint positions (rad), gripper opening (m)] for the left arm, then for the right."""
+ARM_COLUMNS, GRIPPER_COLUMNS = np.r_[0:7, 8:15], np.array([7, 15])
+"""Columns of an action that are joint positions, and those that are openings."""
 MAX_OPENING_M = 0.08
 AXES = (
     "clutter", "light", "table_height", "texture", "camera", "size", "friction", "paraphrase",
@@ -189,6 +193,12 @@ class WorldState:
     object_twist: np.ndarray
     contact_pair: np.ndarray
     contact_force: np.ndarray
+
+    @property
+    def measured(self) -> np.ndarray:
+        """Joint positions and gripper openings (16,) in the layout of an action."""
+        joints = self.joint_position.reshape(len(ARMS), -1)
+        return np.column_stack([joints, self.gripper_opening]).ravel()
 
 
 @dataclass(frozen=True)

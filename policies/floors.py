@@ -9,6 +9,8 @@ import numpy as np
 from bench_tasks.robots import JOINT_LIMITS_RAD
 from bench_tasks.vocabulary import (
     ACTION_SIZE,
+    ARM_COLUMNS,
+    GRIPPER_COLUMNS,
     MAX_OPENING_M,
     ActionChunk,
     Metadata,
@@ -29,8 +31,6 @@ RELAXATION_S = 0.5
 GRIPPER_SPEED_M_S = 0.08
 GRIPPER_SWITCH_S = 1.5
 
-_ARM_COLUMNS = np.r_[0:7, 8:15]
-_GRIPPER_COLUMNS = np.array([7, 15])
 
 
 class HoldPolicy:
@@ -83,8 +83,8 @@ class RandomPolicy:
         values = np.empty((CHUNK, ACTION_SIZE))
         last = np.array(state.command, dtype=np.float64)
         for row in values:
-            row[_ARM_COLUMNS] = self._walk(last[_ARM_COLUMNS])
-            row[_GRIPPER_COLUMNS] = self._grip(last[_GRIPPER_COLUMNS])
+            row[ARM_COLUMNS] = self._walk(last[ARM_COLUMNS])
+            row[GRIPPER_COLUMNS] = self._grip(last[GRIPPER_COLUMNS])
             last = row
         return ActionChunk(state.seq, values)
 

@@ -11,6 +11,7 @@ from scipy.spatial.transform import Rotation
 from bench_tasks.errors import BenchError
 from bench_tasks.robots import base_position
 from bench_tasks.vocabulary import ARMS, MAX_OPENING_M, CameraFrame, Scene, WorldState
+from policies.pictures import rgb
 from policies.remote.embodiment import Embodiment, Gripper, Key, Picture
 
 __all__ = ["picture", "put", "quaternion_of", "request", "rotation_numbers"]
@@ -52,10 +53,7 @@ def _of(camera: str, frames: tuple[CameraFrame, ...]) -> CameraFrame:
 
 def picture(wanted: Picture, frame: CameraFrame) -> np.ndarray:
     """The picture (h, w, 3), or (3, h, w), uint8 RGB, at the size that is wanted."""
-    pixels = cv2.imdecode(np.frombuffer(frame.data, np.uint8), cv2.IMREAD_COLOR)
-    if pixels is None:
-        raise BenchError(f"the picture of {frame.camera} cannot be decoded")
-    pixels = _fitted(cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB), wanted)
+    pixels = _fitted(rgb(frame), wanted)
     if wanted.rotate_180:
         pixels = pixels[::-1, ::-1]
     if wanted.layout == "chw":

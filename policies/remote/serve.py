@@ -27,7 +27,9 @@ from bench_tasks.protocols import Policy
 from bench_tasks.robots import JOINT_NAMES
 from bench_tasks.vocabulary import (
     ACTION_SIZE,
+    ARM_COLUMNS,
     CONTROL_PERIOD_NS,
+    GRIPPER_COLUMNS,
     CameraFrame,
     Observation,
     Scene,
@@ -40,7 +42,6 @@ from policies.remote.codec import MAX_BYTES, WireError, pack, unpack
 __all__ = ["PolicyServer"]
 
 INTERNAL_ERROR, POLICY_VIOLATION = 1011, 1008
-_ARMS = np.r_[0:7, 8:15]
 _LOG = logging.getLogger(f"{__name__}.library")
 _LOG.propagate = False
 _LOG.addHandler(logging.NullHandler())
@@ -217,7 +218,8 @@ def _state(seq: int, measured: np.ndarray, command: np.ndarray) -> WorldState:
     """A state in which all that is not on the wire is not a number."""
     unknown = np.full(14, np.nan)
     return WorldState(
-        seq, seq * CONTROL_PERIOD_NS, measured[_ARMS], unknown, unknown, measured[[7, 15]],
+        seq, seq * CONTROL_PERIOD_NS, measured[ARM_COLUMNS], unknown, unknown,
+        measured[GRIPPER_COLUMNS],
         np.full((2, 7), np.nan), command, np.zeros((0, 7)), np.zeros((0, 6)),
         np.zeros((0, 2), np.uint16), np.zeros(0),
     )  # fmt: skip

@@ -6,9 +6,7 @@ a chunk is a path through points 1 / rows_hz apart, followed in straight lines.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -16,14 +14,12 @@ from torch import Tensor
 
 from bench_tasks.demonstrations import Demonstration
 from bench_tasks.errors import UsageError
+from bench_tasks.vocabulary import ARM_COLUMNS
 from policies.wam.apart import told
-from policies.wam.shape import MOSAIC, Shape, mosaic
+from policies.wam.shape import Shape, mosaic
 from policies.wam.text import embed
 
-__all__ = ["ARM_COLUMNS", "Rows", "Scaler", "read_rows", "rows_of"]
-
-ARM_COLUMNS = np.r_[0:7, 8:15]
-"""Columns of an action that are joint positions, predicted relative to the present ones."""
+__all__ = ["Rows", "Scaler", "rows_of"]
 
 
 @dataclass(frozen=True)
@@ -172,25 +168,3 @@ def rows_of(demo: Demonstration, shape: Shape) -> tuple[np.ndarray, np.ndarray, 
     ])  # fmt: skip
     led = np.minimum(at + step, len(demo.action)) - 1
     return demo.state[at], demo.action[led], pixels
-
-
-def read_rows(demos: Iterable[Demonstration], shape: Shape, cache: Path) -> Rows:
-    """Rows of demonstrations, their pictures kept in the file `cache`, not in memory.
-
-    UsageError when there are none, or they lack a camera or the pictures' rate.
-    """
-    states, actions, lengths, texts, names = [], [], [], [], []
-    with cache.open("wb") as file:
-        for demo in demos:
-            state, action, pixels = rows_of(demo, shape)
-            file.write(pixels.tobytes())
-            states.append(state)
-            actions.append(action)
-            lengths.append(len(state))
-            texts.append(demo.instruction)
-            names.append(demo.task)
-    if not states:
-        raise UsageError("there is no demonstration to learn from")
-    state = np.concatenate(states)
-    pixels = np.memmap(cache, np.uint8, "r", shape=(len(state), *MOSAIC, 3))
-    return Rows(state, np.concatenate(actions), pixels, lengths, texts, names)

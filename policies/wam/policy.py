@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import time
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 import torch
 from torch import Tensor
@@ -17,6 +15,7 @@ from torch import Tensor
 from bench_tasks.dreams import DREAM
 from bench_tasks.errors import BenchError, UsageError
 from bench_tasks.vocabulary import ActionChunk, Metadata, Observation, Plan, Scene, WorldState
+from policies.pictures import rgb
 from policies.wam.checkpoint import Checkpoint, load_checkpoint
 from policies.wam.flow import sample
 from policies.wam.model import Cache, joined
@@ -77,12 +76,10 @@ class WamPolicy:
         name = " ".join(["wam" if self.shape.video else "bc", *particulars(path, self.options)])
         version = f"{path.stem}, {self._made.made.get('steps', '?')} steps"
         self.metadata = Metadata(name, version, cameras=self.shape.cameras)
-        self.calls: list[tuple[float, int]] = []
 
     def reset(self, scene: Scene, seed: int) -> None:
         """Forget everything; noise is drawn from `seed`."""
         torch.set_num_threads(self.options.threads)
-        self.calls.clear()
         self._text = torch.from_numpy(embed(scene.instruction).copy())[None]
         self._generator = torch.Generator().manual_seed(
             zlib.crc32(f"{scene.task} {seed}".encode())
@@ -113,7 +110,7 @@ class WamPolicy:
         at = self._periods * np.arange(1, self.shape.chunk + 1) - 1  # the periods that end a row
         known = at < len(prefix)
         at = np.minimum(at, len(prefix) - 1)
-        measured = measured_state(observation.state)
+        measured = observation.state.measured
         rows = torch.from_numpy(self._made.scaler.actions(prefix[at], measured))
         weight = torch.from_numpy((weights[at] * known).astype(np.float32))
         return self._infer(observation, (rows[None], weight[None, :, None]))
@@ -122,9 +119,8 @@ class WamPolicy:
     def _infer(
         self, observation: Observation, prefix: tuple[Tensor, Tensor] | None
     ) -> ActionChunk:
-        begun = time.perf_counter()
         state = observation.state
-        measured = measured_state(state)
+        measured = state.measured
         at = round(state.seq / self._periods)
         picture = _pixels(observation)
         latents = self._made.autoencoder.encode(picture)
@@ -138,7 +134,6 @@ class WamPolicy:
         while len(self._window) >= self.shape.history:
             del self._window[0]
         rows = self._made.scaler.commands(got.actions[0].numpy(), measured)
-        self.calls.append((time.perf_counter() - begun, got.calls))
         detail = {}
         times = {f.seq for f in observation.frames if f.camera in Shape.cameras}
         # In realtime pictures may be later than the state; of two times they are no one picture.
@@ -167,19 +162,8 @@ def particulars(path: Path, options: Any) -> list[str]:
     return [digest, *(f"{k}={v}" for k, v in given.items() if v != getattr(usual, k))]
 
 
-def measured_state(state: WorldState) -> np.ndarray:
-    """The measured state (16,) in the action's layout."""
-    joints = state.joint_position.reshape(2, -1)
-    return np.column_stack([joints, state.gripper_opening]).ravel()
-
-
 def _pixels(observation: Observation) -> Tensor:
-    pictures = {}
-    for frame in observation.frames:
-        image = cv2.imdecode(np.frombuffer(frame.data, np.uint8), cv2.IMREAD_COLOR)
-        if image is None:
-            raise BenchError(f"the picture of {frame.camera} cannot be decoded")
-        pictures[frame.camera] = cv2.cvtColor(image, cv2.COLOR_BGR2RGB)
+    pictures = {frame.camera: rgb(frame) for frame in observation.frames}
     missing = [camera for camera in Shape.cameras if camera not in pictures]
     if missing:
         raise BenchError(f"there is no picture of {', '.join(missing)}")

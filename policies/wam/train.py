@@ -18,6 +18,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from bench_tasks.errors import UsageError
+from bench_tasks.vocabulary import ARM_COLUMNS, GRIPPER_COLUMNS
 from policies.wam.apart import blanked, columns
 from policies.wam.autoencoder import Autoencoder
 from policies.wam.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
@@ -342,11 +343,10 @@ def _errors(difference: Tensor, scaler: Scaler) -> dict[str, float]:
     """Mean and 95 % of joint errors in rad, mean of openings in m, of scaled actions (.., 16)."""
     low, high = scaler.action
     error = difference.abs().cpu().numpy() * (high - low) / 2
-    arms, hands = np.r_[0:7, 8:15], [7, 15]
     return {
-        "held_out_rad": float(error[..., arms].mean()),
-        "held_out_p95_rad": float(np.quantile(error[..., arms], 0.95)),
-        "held_out_opening_m": float(error[..., hands].mean()),
+        "held_out_rad": float(error[..., ARM_COLUMNS].mean()),
+        "held_out_p95_rad": float(np.quantile(error[..., ARM_COLUMNS], 0.95)),
+        "held_out_opening_m": float(error[..., GRIPPER_COLUMNS].mean()),
     }
 
 

@@ -13,7 +13,8 @@ from tiny_wam import fake_embed, made_rows  # noqa: E402
 
 from bench_tasks.demonstrations import Demonstration  # noqa: E402
 from bench_tasks.errors import UsageError  # noqa: E402
-from policies.wam.data import ARM_COLUMNS, Rows, Scaler, read_rows  # noqa: E402
+from bench_tasks.vocabulary import ARM_COLUMNS  # noqa: E402
+from policies.wam.data import Rows, Scaler, rows_of  # noqa: E402
 from policies.wam.shape import MOSAIC, Shape  # noqa: E402
 
 SMALL = Shape(dim=32, layers=1, heads=2, history=3, stride=2, frames=2)
@@ -81,8 +82,8 @@ def demonstration(count=26, every=5, cameras=("head", "left_wrist", "right_wrist
     )
 
 
-def test_rows_hold_the_action_that_is_asked_for_at_the_next_one(no_weights, tmp_path):
-    rows = read_rows([demonstration()], SMALL, tmp_path / "pixels")
+def test_rows_hold_the_action_that_is_asked_for_at_the_next_one(no_weights):
+    rows = Rows(*rows_of(demonstration(), SMALL), [6], ["Lift."], ["lift_pot"])
     assert rows.state[:, 0].tolist() == [0, 5, 10, 15, 20, 25]
     # The action that leads to state 5 is number 4; the last one has nothing after it.
     assert rows.action[:, 0].tolist() == [1004, 1009, 1014, 1019, 1024, 1024]
@@ -98,9 +99,9 @@ def test_rows_hold_the_action_that_is_asked_for_at_the_next_one(no_weights, tmp_
         (demonstration(count=4), "pictures at 0 Hz"),
     ],
 )
-def test_what_cannot_be_learnt_from_is_named(no_weights, tmp_path, demo, message):
+def test_what_cannot_be_learnt_from_is_named(demo, message):
     with pytest.raises(UsageError, match=message):
-        read_rows([demo], SMALL, tmp_path / "pixels")
+        rows_of(demo, SMALL)
 
 
 def test_made_rows_are_two_demonstrations(no_weights):
