@@ -46,6 +46,10 @@ def add(command: Command, number: Callable, names: Callable) -> None:
         "(default: 0)",
     )  # fmt: skip
     sub.add_argument(
+        "--task-weights", metavar="TASK=W,..",
+        help="how often each task is drawn beside the others (default: all alike)",
+    )  # fmt: skip
+    sub.add_argument(
         "--init", metavar="CKPT",
         help="begin with this checkpoint's autoencoder, scaling, shape, and weights if of a kind",
     )  # fmt: skip
@@ -102,7 +106,7 @@ def _train(args: argparse.Namespace) -> int:
     if not args.data:
         raise UsageError("--data names no folder")
     keys = ("steps", "batch", "rate", "seed", "schedule", "apart", "init", "autoencoder_steps",
-            "teacher", "advantage", "video_weight", "action_weight")  # fmt: skip
+            "teacher", "advantage", "video_weight", "action_weight", "task_weights")  # fmt: skip
     recipe = {key: getattr(args, key) for key in keys if getattr(args, key) is not None}
 
     def say(text: str) -> None:

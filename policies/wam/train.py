@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from bench_tasks.errors import UsageError
+from bench_tasks.errors import UsageError, unknown
 from bench_tasks.vocabulary import ARM_COLUMNS, GRIPPER_COLUMNS
 from policies.wam.apart import blanked, columns
 from policies.wam.autoencoder import Autoencoder
@@ -52,6 +52,9 @@ class Recipe:
 
     `apart` is the share of stretches in which the model is one of two agents and knows only what
     that one does (see `policies.wam.apart`), the left and the right one in turn.
+
+    `task_weights`, TASK=WEIGHT,.., says how often stretches of a task are drawn beside those of the
+    others; what is not named weighs 1.
     """
 
     steps: int = 3300
@@ -67,6 +70,7 @@ class Recipe:
     video_weight: float = 1.0
     action_weight: float = 1.0
     apart: float = 0.0
+    task_weights: str = ""
 
     def __post_init__(self) -> None:
         """Let a student begin as its teacher."""
@@ -91,7 +95,23 @@ class Recipe:
         for name in ("video_weight", "action_weight"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise UsageError(f"{name} must be from 0 on, got {getattr(self, name)}")
+        self.weights(())
         return self
+
+    def weights(self, tasks: Sequence[str]) -> list[float]:
+        """Those of tasks; UsageError names what is wrong in `task_weights`, or is no task."""
+        given: dict[str, float] = {}
+        for item in self.task_weights.split(",") if self.task_weights else []:
+            name, _, value = item.partition("=")
+            try:
+                given[name] = float(value)
+            except ValueError:
+                given[name] = math.nan
+            if not 0 < given[name] < math.inf:
+                raise UsageError(f"task_weights takes TASK=WEIGHT,.. above 0, got {item!r}")
+            if tasks and name not in tasks:
+                raise unknown("task", name, tasks)
+        return [given.get(task, 1.0) for task in tasks]
 
 
 class Trainer:
@@ -118,8 +138,9 @@ class Trainer:
         self.learnt, self.held = np.flatnonzero(~out_of), np.flatnonzero(out_of)
         # A task whose demonstrations are long must not crowd out the others.
         names = np.repeat(rows.tasks, rows.lengths)[self.learnt]
-        _, kind, count = np.unique(names, return_inverse=True, return_counts=True)
-        self.chance = 1.0 / (count[kind] * len(count))
+        known, kind, count = np.unique(names, return_inverse=True, return_counts=True)
+        weights = np.array(recipe.weights(known.tolist()))
+        self.chance = (weights / (count * weights.sum()))[kind]
 
     # -- the autoencoder -------------------------------------------------------------------------
 

@@ -127,6 +127,22 @@ def test_one_demonstration_of_each_task_is_kept_from_training(no_weights, tmp_pa
         Trainer(made_rows((5, 6), ("a", "b")), TINY, RECIPE, tmp_path, print)
 
 
+def test_tasks_are_drawn_by_weight_however_long_their_demonstrations_are(no_weights, tmp_path):
+    rows = made_rows((5, 6, 20, 30), ("a", "a", "b", "b"))
+
+    def share(weights):
+        one = Trainer(rows, TINY, replace(RECIPE, task_weights=weights), tmp_path, print)
+        of_a = one.chance[np.repeat(rows.tasks, rows.lengths)[one.learnt] == "a"]
+        assert len(set(of_a)) == 1 and one.chance.sum() == pytest.approx(1.0)
+        return of_a.sum()
+
+    assert share("") == pytest.approx(0.5)
+    assert share("a=3") == pytest.approx(0.75)
+    assert share("b=4,a=1") == pytest.approx(0.2)
+    with pytest.raises(UsageError, match="unknown task 'c': choose from a, b"):
+        share("c=2")
+
+
 @pytest.mark.parametrize("asked,count", [("3", 3), ("", 5), ("4,2", 5), ("0", 5), ("many", 5)])
 def test_threads_are_as_many_as_asked_for_or_as_cores(no_weights, tmp_path, monkeypatch, asked,
                                                       count):  # fmt: skip
@@ -286,6 +302,8 @@ def test_a_model_of_the_other_kind_gives_no_weights(no_weights, tmp_path):
         (("--teacher", "nowhere"), "cannot read the checkpoint nowhere"),
         (("--advantage", "0.5"), "advantage 0.5 is of no use without a teacher"),
         (("--video-weight", "-1"), "video_weight must be from 0 on, got -1"),
+        (("--task-weights", "lift_pot"), "takes TASK=WEIGHT,.. above 0, got 'lift_pot'"),
+        (("--task-weights", "lift_pot=0"), "takes TASK=WEIGHT,.. above 0, got 'lift_pot=0'"),
         (("--data", ","), "--data names no folder"),
         (("--data", "nowhere"), "nowhere is not a folder"),
         (("--data", "{d},{d}"), "names a folder twice"),
