@@ -12,6 +12,8 @@ import os
 import platform
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -21,8 +23,8 @@ import bench_tasks
 from bench_tasks.errors import BenchError, UsageError
 
 __all__ = [
-    "RunManifest", "environment", "episode_manifest", "read_json", "utc_now", "writable_folder",
-    "write_json",
+    "RunManifest", "environment", "episode_manifest", "read_json", "replacing", "utc_now",
+    "writable_folder", "write_json",
 ]  # fmt: skip
 
 FORMAT_VERSION = 1
@@ -91,18 +93,28 @@ def _as_json(value: dict[str, Any]) -> str:
     return json.dumps(value, indent=1, sort_keys=True) + "\n"
 
 
-def write_json(path: Path, value: dict[str, Any]) -> None:
-    """Replace `path` by `value` in one step. BenchError when the disk does not take it."""
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A path to write to, which takes the place of `path` in one step when the block ends well.
+
+    Otherwise nothing is left of it. BenchError when the disk does not take it.
+    """
     temporary = path.with_name(path.name + ".tmp")
     try:
-        with open(temporary, "w") as file:
-            file.write(_as_json(value))
-            file.flush()
+        yield temporary
+        with open(temporary, "rb") as file:
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except OSError as error:
+        raise BenchError(f"cannot write {path}: {error.strerror or error}") from None
+    finally:
         temporary.unlink(missing_ok=True)
-        raise BenchError(f"cannot write {path}: {error.strerror}") from None
+
+
+def write_json(path: Path, value: dict[str, Any]) -> None:
+    """Replace `path` by `value` in one step. BenchError when the disk does not take it."""
+    with replacing(path) as temporary:
+        temporary.write_text(_as_json(value))
 
 
 def read_json(path: Path) -> dict[str, Any]:

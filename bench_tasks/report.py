@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import dataclasses
 import json
-import os
 import shlex
 import zlib
 from collections.abc import Sequence
@@ -17,7 +16,7 @@ from bench_tasks import scoring
 from bench_tasks.bag import frames
 from bench_tasks.errors import BenchError, UsageError
 from bench_tasks.latency import execution_table
-from bench_tasks.manifest import environment, read_json, utc_now
+from bench_tasks.manifest import environment, read_json, replacing, utc_now
 from bench_tasks.progress import duration
 from bench_tasks.report_causes import diagnoses
 from bench_tasks.report_dreams import dreams
@@ -51,12 +50,8 @@ def write_report(folder: Path, out: Path | None = None) -> Path:
     run = read_json(folder / "run.json") if (folder / "run.json").exists() else {}
     html = page(episodes, run, scored, source, warnings)
     target = out or folder / "report.html"
-    temporary = target.with_name(target.name + ".tmp")
-    try:
+    with replacing(target) as temporary:
         temporary.write_text(html, encoding="utf-8")
-        os.replace(temporary, target)
-    except OSError as error:
-        raise BenchError(f"cannot write {target}: {error.strerror}") from None
     return target
 
 

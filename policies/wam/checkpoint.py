@@ -12,6 +12,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from bench_tasks.errors import UsageError
+from bench_tasks.manifest import replacing
 from bench_tasks.vocabulary import ACTION_SIZE
 from policies.wam.autoencoder import Autoencoder
 from policies.wam.data import Scaler
@@ -47,10 +48,9 @@ def save_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
         },
         "made": checkpoint.made,
     }  # fmt: skip
-    part = path.with_suffix(".part")
-    save_file(tensors, part, {"bench_tasks": json.dumps(head)})
-    part.chmod(0o644)  # the library makes files that only their owner can read
-    part.replace(path)
+    with replacing(path) as part:
+        save_file(tensors, part, {"bench_tasks": json.dumps(head)})
+        part.chmod(0o644)  # the library makes files that only their owner can read
 
 
 def load_checkpoint(path: Path) -> Checkpoint:

@@ -18,6 +18,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from bench_tasks.errors import UsageError, unknown
+from bench_tasks.manifest import replacing
 from bench_tasks.vocabulary import ARM_COLUMNS, GRIPPER_COLUMNS
 from policies.wam.apart import blanked, columns
 from policies.wam.autoencoder import Autoencoder
@@ -264,7 +265,8 @@ class Trainer:
                 # The state comes last: after a kill in between, these steps are made again.
                 save_checkpoint(self.out / "checkpoint.safetensors", result)
                 text = "".join(json.dumps(entry) + "\n" for entry in self.history)
-                (self.out / "log.jsonl").write_text(text)
+                with replacing(self.out / "log.jsonl") as part:
+                    part.write_text(text)
                 _write(state, {
                     "model": model.state_dict(), "average": average.state_dict(),
                     "optimizer": optimizer.state_dict(), "step": step, "spent": now,
@@ -395,9 +397,8 @@ def _held_out(tasks: list[str], seeds: Sequence[int], seed: int) -> list[int]:
 
 def _write(file: Path, content: dict[str, Any]) -> None:
     """Save so that the file is complete or not there at all."""
-    part = file.with_suffix(".part")
-    torch.save(content, part)
-    part.replace(file)
+    with replacing(file) as part:
+        torch.save(content, part)
 
 
 def _rate(step: int, steps: int, warm_up: int) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import math
-import os
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -14,6 +13,7 @@ import cv2
 import numpy as np
 import torch
 
+from bench_tasks.manifest import replacing
 from bench_tasks.progress import duration
 from bench_tasks.report_style import CSS
 from policies.wam.checkpoint import Checkpoint
@@ -62,9 +62,8 @@ def write_report(
         f"<body><main>{''.join(parts)}</main></body></html>\n"
     )
     target = folder / "report.html"
-    temporary = target.with_name(target.name + ".tmp")
-    temporary.write_text(html, encoding="utf-8")
-    os.replace(temporary, target)
+    with replacing(target) as temporary:
+        temporary.write_text(html, encoding="utf-8")
     return target
 
 

@@ -31,7 +31,7 @@ def test_a_checkpoint_gives_back_what_was_saved(tmp_path):
     assert np.array_equal(found.scaler.state, again.scaler.state)
     assert np.array_equal(found.scaler.action, again.scaler.action)
     assert path.read_bytes() == (tmp_path / "b.safetensors").read_bytes()
-    assert not list(tmp_path.glob("*.part"))
+    assert not list(tmp_path.glob("*.tmp"))
 
 
 def rewritten(path, change):
