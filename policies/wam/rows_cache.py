@@ -202,7 +202,11 @@ def _decode(folder: Path, shape: Shape, part: Path) -> dict[str, Any]:
     with (part / "pixels.u8").open("wb") as file:
         for demo in read_demonstrations(folder, notes.append):
             digest.add(demo)
-            state, action, pixels = rows_of(demo, shape)
+            try:
+                state, action, pixels = rows_of(demo, shape)
+            except UsageError as error:
+                notes.append(f"left out: {error}")
+                continue
             file.write(pixels.tobytes())
             states.append(state)
             actions.append(action)

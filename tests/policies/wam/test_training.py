@@ -363,16 +363,31 @@ def test_decoded_demonstrations_are_kept_until_they_change(quick, demos, tmp_pat
         load_rows([demos], TINY, told.append, data / CACHE / "pixels.u8")
 
 
+def item(seed, every=5):
+    """A demonstration of half a second."""
+    at, shape = np.arange(0, 26, every), (26, 16)
+    pictures = [np.zeros((24, 32, 3), np.uint8)] * len(at)
+    return Demonstration(
+        "lift_pot", seed, "Lift.", True, 20_000_000, np.zeros(shape), np.zeros((25, 16)),
+        np.zeros((25, 16)), dict.fromkeys(TINY.cameras, (at, pictures)),
+    )  # fmt: skip
+
+
+def test_a_demonstration_that_does_not_fit_is_left_out_and_named(quick, tmp_path, monkeypatch):
+    found, said = [item(1_000_000), item(1_000_001, every=10), item(1_000_002)], []
+    monkeypatch.setattr("policies.wam.rows_cache.read_demonstrations", lambda *_: iter(found))
+    for _ in range(2):  # also when it was decoded before
+        assert load_rows([tmp_path], TINY, said.append).seeds == [1_000_000, 1_000_002]
+        why = "lift_pot seed 1000001 has pictures at 5 Hz, not every 5 control periods"
+        assert f"left out: {why}" in said
+        said.clear()
+    found[:] = [item(1_000_001, every=10)]
+    with pytest.raises(UsageError, match=f"no demonstration to learn from: left out: {why}"):
+        load_rows([tmp_path], TINY, print, tmp_path / "cache")
+
+
 @pytest.mark.parametrize("seed", [0, 999_999, 2_000_000])
 def test_what_is_evaluated_is_not_learnt_from(quick, tmp_path, monkeypatch, seed):
-    def item(seed):
-        at, shape = np.arange(0, 26, 5), (26, 16)
-        pictures = [np.zeros((24, 32, 3), np.uint8)] * len(at)
-        return Demonstration(
-            "lift_pot", seed, "Lift.", True, 20_000_000, np.zeros(shape), np.zeros((25, 16)),
-            np.zeros((25, 16)), dict.fromkeys(TINY.cameras, (at, pictures)),
-        )  # fmt: skip
-
     # A dataset of others', whose seeds nobody knows, has negative ones.
     found = [item(1_000_000), item(1_999_999), item(-1)]
     monkeypatch.setattr("policies.wam.rows_cache.read_demonstrations", lambda *_: iter(found))
