@@ -1,6 +1,8 @@
 # make bimanual   set up what is missing, then run the bimanual evaluation (ARGS="name:=value ...")
 # make test       set up, add the policies extra, run the tests; make test-slow: the slow ones too
 # make lint       ruff and pyright
+# make franka     set up, add the vendor's driver for Franka arms (docs/franka.md)
+# make franka-sim the same and simulated Franka arms that speak the vendor's protocol
 # make setup      only the set-up; make clean removes all it made
 # PYTHON=/path/to/python3 chooses the interpreter (3.10 to 3.13).
 
@@ -9,10 +11,16 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.10; 
 	2>/dev/null && { echo $$p; break; }; done)
 PROVISION = $(if $(PYTHON),$(PYTHON) ros_ws/provision,echo "no Python 3.10 to 3.13 found: install one (Debian: apt-get install python3 python3-venv python3-dev) or give its path, make PYTHON=..." >&2; exit 1;)
 
-.PHONY: setup bimanual test test-slow lint clean
+.PHONY: setup franka franka-sim bimanual test test-slow lint clean
 
 setup:
 	@$(PROVISION) run
+
+franka:
+	@$(PROVISION) franka
+
+franka-sim: franka
+	@$(PROVISION) franka_sim
 
 bimanual: setup
 	@ros_ws/ros2 launch bench_tasks bimanual.launch.py $(ARGS)

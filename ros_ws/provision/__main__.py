@@ -1,4 +1,4 @@
-"""Set up everything a bare clone lacks; run by the Makefile: python ros_ws/provision run|test.
+"""Set up everything a bare clone lacks; run by the Makefile: python ros_ws/provision run|test|...
 
 Standard library only, since it runs before anything is installed.
 """
@@ -99,10 +99,30 @@ def policies_extra(steps: Steps, ros: Ros, key: str) -> None:
                [VENV / "lerobot", *([] if ros.real else [SITE / "transformers"])])
 
 
+def vendor(steps: Steps, name: str, key: str) -> None:
+    """Make an environment for packages whose pins clash with ours: .venv/NAME."""
+    file, folder = ROOT / f"requirements/{name}.txt", VENV / name
+
+    def action() -> None:
+        ours, advice = str(VENV / "bin/python"), "Check the network, then run make again."
+        remove(folder)
+        steps.run(name, [ours, "-m", "venv", "--without-pip", str(folder)], advice)
+        steps.run(
+            name, [ours, "-m", "pip", "--python", str(folder / "bin/python"), "install",
+                   "--no-deps", "--disable-pip-version-check", "-r", str(file)], advice,
+        )  # fmt: skip
+
+    steps.step(name, digest([file], key), f"packages of requirements/{name}.txt", action,
+               [folder / "bin/python"])  # fmt: skip
+
+
+VENDORS = ("franka", "franka_sim")
+
+
 def main(arguments: list[str]) -> int:
-    """Do the set-up for running or for testing."""
-    if arguments not in (["run"], ["test"]):
-        sys.stderr.write("usage: python ros_ws/provision run|test\n")
+    """Do the set-up for running, for testing, or of a vendor's packages as well."""
+    if arguments not in (["run"], ["test"], *([name] for name in VENDORS)):
+        sys.stderr.write(f"usage: python ros_ws/provision {'|'.join(['run', 'test', *VENDORS])}\n")
         return 2
     try:
         python = base_python(VENV)
@@ -125,6 +145,8 @@ def main(arguments: list[str]) -> int:
         build_package(ROOT, ros, steps, key)
         if arguments == ["test"]:
             policies_extra(steps, ros, key)
+        elif arguments[0] in VENDORS:
+            vendor(steps, arguments[0], key)
     except Failed as failure:
         sys.stderr.write(f"set-up failed: {failure}\n")
         return 1

@@ -1,0 +1,1 @@
+"""Drivers of real robots, and what keeps them safe."""

@@ -1,0 +1,1 @@
+"""A pair of Franka FR3 arms with Franka Hands."""

@@ -1,0 +1,297 @@
+"""The process of one arm: pylibfranka's 1 kHz loop and nothing else.
+
+pylibfranka holds Python's lock while it waits for the robot, so each arm has a process of its own,
+without ROS in it: python -m hardware.franka.arm FD, where FD is its end of a `link` and the
+settings are the first message. It follows `Command`s, brakes when they stop, and when the other
+side ends it brings the arm to rest, ends the motion and ends itself. It never starts to move again
+by itself after the robot has stopped it: that takes `recover` and `start`.
+
+Besides commands it takes {"do": ...}: `start` control, `stop` (to rest, and out of control),
+`hold` (to rest, in control), `go_to` with `q` and `share`, `recover`, `end`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import re
+import signal
+import sys
+import time
+from typing import Any
+
+import numpy as np
+import pylibfranka as franka
+
+from hardware.franka.limits import MAX_TORQUE_NM, MAX_TORQUE_RATE_NM_S
+from hardware.franka.link import ArmState, Command, Gone, Link
+from hardware.franka.tracker import CYCLE_S, Tracker
+
+__all__ = ["main"]
+
+RETRY_S = 1.0
+RATE_CYCLES = 500
+"""Over how many cycles the loop's rate is measured."""
+TORQUE_STEP_NM = 0.9 * MAX_TORQUE_RATE_NM_S * CYCLE_S
+REFLEX = re.compile(r'\[((?:"\w+"(?:, *)?)+)\]')
+MAX_LOST = 20
+
+
+def reflex_of(text: str) -> str:
+    """The names of the errors in what libfranka says of an aborted motion; else its text."""
+    found = REFLEX.search(text)
+    return found.group(1).replace('"', "") if found else " ".join(text.split())
+
+
+class Arm:
+    """One robot and its link to the world node."""
+
+    def __init__(self, link: Link, settings: dict[str, Any]) -> None:
+        """Keep what is needed; `run` connects."""
+        self._link, self._set = link, settings
+        self._tracker = Tracker(settings["max_jump_rad"], settings["speed"])
+        self._every = settings["report_every"]
+        self._cycles = self._lost = 0
+        self._rate_hz, self._rate_at = 0.0, time.perf_counter()
+        self._mode, self._gone = "starting", False
+        self._fault, self._told = "", None
+        self._start = self._end = self._recover = self._rest = False
+        self._last: Any = None
+
+    def end(self) -> None:
+        """Come to rest, end the motion, and then the process."""
+        self._end = True
+
+    def run(self) -> None:
+        """Serve until told to end, or until the other side is gone."""
+        while not self._end:
+            try:
+                self._connect()
+                while not self._end:
+                    self._idle()
+                    if self._start and self._mode == "idle":
+                        self._start = False
+                        self._controlled()
+            except franka.NetworkException as error:
+                self._tell("lost", f"no connection: {' '.join(str(error).split())}")
+                self._listen_for(RETRY_S)
+
+    def _connect(self) -> None:
+        enforce = self._set["realtime"] == "enforce"
+        config = franka.RealtimeConfig.kEnforce if enforce else franka.RealtimeConfig.kIgnore
+        self._robot = robot = franka.Robot(self._set["address"], config)
+        self._rest = False
+        collision, load = self._set["collision"], self._set["payload"]
+        try:
+            robot.set_collision_behavior(
+                collision["lower_torque_nm"], collision["upper_torque_nm"],
+                collision["lower_force_n"], collision["upper_force_n"],
+            )  # fmt: skip
+            robot.set_load(load["mass_kg"], load["center_m"], load["inertia_kgm2"])
+            if self._set["control"] == "position" and self._set["stiffness"]:
+                robot.set_joint_impedance(self._set["stiffness"])
+        except franka.CommandException as error:
+            # Such settings are refused while the robot is stopped by a reflex.
+            self._tell("fault", reflex_of(str(error)))
+        self._model = robot.load_model() if self._set["control"] == "impedance" else None
+        self._look_at(robot.read_once())
+
+    # -- without control -------------------------------------------------------------------------
+
+    def _idle(self) -> None:
+        """One look at the robot, and at what is asked."""
+        self._listen()
+        if self._recover:
+            self._recover = False
+            self._do_recover()
+        state = self._robot.read_once()
+        self._look_at(state)
+        self._tracker.reset(state.q)
+        self._report(state, state.q)
+
+    def _look_at(self, state: Any) -> None:
+        """What the robot says of itself while it is not controlled."""
+        mode = state.robot_mode
+        if mode == franka.RobotMode.Idle:
+            self._fault = ""
+            self._tell("idle", "")
+        elif mode == franka.RobotMode.Reflex:
+            named = str(state.current_errors) or str(state.last_motion_errors)
+            names = re.findall(r"\w+", named)
+            self._tell("fault", self._fault or ", ".join(names) or "reflex")
+        elif mode != franka.RobotMode.Move:
+            self._tell("fault", f"the robot is in mode {mode.name}")
+
+    def _do_recover(self) -> None:
+        try:
+            self._robot.automatic_error_recovery()
+        except (franka.CommandException, franka.ControlException) as error:
+            self._tell("fault", f"recovery failed: {reflex_of(str(error))}")
+            return
+        self._fault = ""
+        self._tell("idle", "")
+
+    # -- in control ------------------------------------------------------------------------------
+
+    def _controlled(self) -> None:
+        torque = self._set["control"] == "impedance"
+        try:
+            if torque:
+                control = self._robot.start_torque_control()
+            else:
+                control = self._robot.start_joint_position_control(
+                    franka.ControllerMode.JointImpedance
+                )
+            self._loop(control, torque)
+            self._tell("idle", "")
+        except (franka.ControlException, franka.CommandException,
+                franka.InvalidOperationException, ArithmeticError) as error:  # fmt: skip
+            self._fault = reflex_of(str(error))
+            self._tell("fault", self._fault)
+            if isinstance(error, ArithmeticError):
+                with contextlib.suppress(Exception):
+                    self._robot.stop()
+
+    def _loop(self, control: Any, torque: bool) -> None:
+        tracker = self._tracker
+        state, _ = control.readOnce()
+        tracker.reset(state.q if torque else state.q_d)
+        self._rest, sent = False, np.zeros(7)
+        self._tell("following", "")
+        while True:
+            self._listen()
+            resting = self._rest or self._gone or self._end
+            if resting:
+                tracker.brake()
+                if self._mode != "stopping":
+                    self._tell("stopping", "")
+            finished = resting and tracker.at_rest
+            if torque:
+                sent = self._torques(state, sent)
+                answer = franka.Torques(sent.tolist())
+            else:
+                answer = franka.JointPositions(tracker.position)
+            if finished:
+                answer.motion_finished = True
+                control.writeOnce(answer)
+                return
+            control.writeOnce(answer)
+            state, duration = control.readOnce()
+            # Cycles that were missed have passed for the robot, which went on meanwhile.
+            passed = min(MAX_LOST, max(1, round(duration.to_sec() / CYCLE_S)))
+            self._lost += passed - 1
+            for _ in range(passed):
+                tracker.step()
+            self._report(state, tracker.position)
+
+    def _torques(self, state: Any, last: np.ndarray) -> np.ndarray:
+        """A spring and a damper towards the reference; the robot adds gravity itself."""
+        away = np.asarray(self._tracker.position) - state.q
+        slip = np.asarray(self._tracker.velocity) - state.dq
+        wanted = np.asarray(self._set["stiffness"]) * away + np.asarray(self._set["damping"]) * slip
+        wanted = np.clip(wanted + self._model.coriolis(state), -MAX_TORQUE_NM, MAX_TORQUE_NM)
+        return last + np.clip(wanted - last, -TORQUE_STEP_NM, TORQUE_STEP_NM)
+
+    # -- the link --------------------------------------------------------------------------------
+
+    def _listen(self) -> None:
+        """Take what has come; of commands the newest is the one that counts."""
+        if self._gone:
+            return
+        try:
+            messages = self._link.receive()
+        except Gone:
+            self._gone = self._end = True
+            return
+        newest = None
+        for message in messages:
+            if isinstance(message, Command):
+                newest = message
+            elif isinstance(message, dict):
+                newest = None
+                self._obey(message)
+        if newest is not None and self._mode == "following":
+            refused = self._tracker.command(newest, time.monotonic_ns())
+            if refused:
+                self._say({"refused": refused, "seq": newest.seq})
+
+    def _obey(self, message: dict[str, Any]) -> None:
+        what = message.get("do")
+        if what == "start":
+            if self._mode == "idle":
+                self._start = True
+            elif self._mode != "following":
+                self._say({"refused": f"start: the arm is in mode {self._mode}", "seq": -1})
+        elif what == "stop":
+            self._start, self._rest = False, True
+        elif what == "hold":
+            self._tracker.brake()
+        elif what == "go_to" and self._mode == "following":
+            refused = self._tracker.go_to(message["q"], message["share"])
+            if refused:
+                self._say({"refused": refused, "seq": -1})
+        elif what == "recover":
+            self._recover = True
+        elif what == "end":
+            self._end = True
+
+    def _listen_for(self, seconds: float) -> None:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end and not self._end:
+            self._listen()
+            time.sleep(0.02)
+
+    def _say(self, message: ArmState | dict[str, Any]) -> None:
+        try:
+            self._link.send(message)
+        except Gone:
+            self._gone = self._end = True
+
+    def _tell(self, mode: str, fault: str) -> None:
+        """Say in which mode the arm is now, and why, when that is new."""
+        self._mode = mode
+        if (mode, fault) != self._told:
+            self._told = mode, fault
+            self._say({"mode": mode, "fault": fault})
+
+    def _report(self, state: Any, sent: Any) -> None:
+        self._cycles += 1
+        if self._cycles % RATE_CYCLES == 0:
+            now = time.perf_counter()
+            self._rate_hz, self._rate_at = RATE_CYCLES / (now - self._rate_at), now
+        if self._cycles % self._every or self._gone:
+            return
+        self._say(
+            ArmState(
+                time.monotonic_ns(), self._cycles, self._lost, self._tracker.seq, self._mode,
+                self._tracker.waiting, state.control_command_success_rate, self._rate_hz,
+                state.q, state.dq, state.tau_J, sent, state.O_F_ext_hat_K,
+            )
+        )  # fmt: skip
+
+
+def main() -> None:
+    """Run one arm until the other side of the link ends."""
+    # Ctrl-C reaches the whole group; the arm must come to rest first, which `Gone` brings about.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    link = Link.of(int(sys.argv[1]))
+    settings: dict[str, Any] | None = None
+    while settings is None:
+        time.sleep(0.005)
+        for message in link.receive():
+            settings = message if isinstance(message, dict) else settings
+    arm = Arm(link, settings)
+    signal.signal(signal.SIGTERM, lambda *_: arm.end())
+    if settings["realtime"] == "enforce":
+        with contextlib.suppress(PermissionError):
+            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(80))
+    # The collector stops the loop for longer than a cycle; nothing here makes cycles of objects.
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    arm.run()
+
+
+if __name__ == "__main__":
+    main()

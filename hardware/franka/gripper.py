@@ -1,0 +1,139 @@
+"""The process of one Franka Hand, apart from its arm's loop, which must not wait for fingers.
+
+python -m hardware.franka.gripper FD, as `arm`. It takes {"do": "width", "width": m}, `homing`,
+`end`, and reports {"width": m, "max_width": m, "grasped": bool, "busy": bool, "fault": text} at
+25 Hz, or as soon as it can.
+
+An action is an opening; a hand knows `move` (to a width, with little force) and `grasp` (until
+something stops it, then hold with a force). So: closing to (almost) nothing is a grasp, any other
+width a move, and a move that something stops is followed by a grasp.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from typing import Any
+
+import pylibfranka as franka
+
+from hardware.franka.link import Gone, Link
+
+__all__ = ["main"]
+
+CLOSED_M = 0.010
+"""A hand that is told to close further than this is meant to hold something."""
+NEW_GOAL_M = 0.001
+BLOCKED_M = 0.003
+REPORT_S = 0.04
+RETRY_S = 1.0
+
+
+class Hand:
+    """One hand.
+
+    pylibfranka holds Python's lock while fingers move: until they rest, nobody hears of their
+    width, and no new goal is begun.
+    """
+
+    def __init__(self, link: Link, settings: dict[str, Any]) -> None:
+        """Keep what is needed; `run` connects."""
+        self._link, self._set = link, settings
+        self._goal: float | None = None
+        self._done: float | None = None
+        self._homing, self._end = settings["home"], False
+        self._fault = ""
+
+    def run(self) -> None:
+        """Serve until told to end, or until the other side is gone."""
+        while not self._end:
+            try:
+                self._hand = franka.Gripper(self._set["address"])
+                self._fault = ""
+                while not self._end:
+                    begun = time.monotonic()
+                    self._listen()
+                    self._act()
+                    self._report()
+                    time.sleep(max(0.001, REPORT_S - (time.monotonic() - begun)))
+            except franka.NetworkException as error:
+                self._fault = f"no connection: {' '.join(str(error).split())}"
+                self._say({"fault": self._fault, "busy": False})
+                end = time.monotonic() + RETRY_S
+                while time.monotonic() < end and not self._end:
+                    self._listen()
+                    time.sleep(0.02)
+
+    def _act(self) -> None:
+        """Do what was asked for last, unless it is done."""
+        goal = self._goal
+        todo = goal is not None and (self._done is None or abs(goal - self._done) >= NEW_GOAL_M)
+        if not (self._homing or todo):
+            return
+        self._say({"busy": True, "fault": self._fault})
+        try:
+            if self._homing:
+                self._homing, self._done = False, None
+                self._hand.homing()
+            elif goal is not None:
+                self._done = goal
+                self._to(goal)
+            self._fault = ""
+        except franka.CommandException as error:
+            self._fault = " ".join(str(error).split())
+
+    def _to(self, goal: float) -> None:
+        speed, force = self._set["speed_m_s"], self._set["force_n"]
+        closes = goal < self._hand.read_once().width
+        if goal > CLOSED_M:
+            self._hand.move(goal, speed)
+        if closes and (goal <= CLOSED_M or self._hand.read_once().width > goal + BLOCKED_M):
+            self._hand.grasp(0.0, speed, force, 0.01, 0.1)
+
+    def _listen(self) -> None:
+        try:
+            messages = self._link.receive()
+        except Gone:
+            # What is held stays held: to drop it would be worse.
+            self._end = True
+            return
+        for message in messages:
+            if not isinstance(message, dict):
+                continue
+            what = message.get("do")
+            if what == "width":
+                self._goal = min(max(float(message["width"]), 0.0), self._set["max_width_m"])
+            elif what == "homing":
+                self._homing = True
+            elif what == "end":
+                self._end = True
+
+    def _report(self) -> None:
+        state = self._hand.read_once()
+        self._say(
+            {"width": state.width, "max_width": state.max_width, "grasped": state.is_grasped,
+             "busy": False, "fault": self._fault, "time_ns": time.monotonic_ns()}
+        )  # fmt: skip
+
+    def _say(self, message: dict[str, Any]) -> None:
+        try:
+            self._link.send(message)
+        except Gone:
+            self._end = True
+
+
+def main() -> None:
+    """Run one hand until the other side of the link ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    link = Link.of(int(sys.argv[1]))
+    settings: dict[str, Any] | None = None
+    while settings is None:
+        time.sleep(0.005)
+        for message in link.receive():
+            settings = message if isinstance(message, dict) else settings
+    Hand(link, settings).run()
+
+
+if __name__ == "__main__":
+    main()

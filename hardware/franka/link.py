@@ -1,0 +1,161 @@
+"""The way between the world node and a driver process: two local sockets, and what they carry.
+
+Messages stay whole and in order, and neither side ever waits for the other: what does not fit is
+dropped and counted. When a process ends, however it ends, the kernel closes its socket and the
+other side knows at its next look.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+__all__ = ["MODES", "ArmState", "Command", "Gone", "Link", "decode", "encode", "pair"]
+
+MODES = ("starting", "idle", "following", "stopping", "fault", "lost")
+"""Of an arm: not connected yet; connected without motion; following commands (or holding still
+for want of them); coming to rest before motion ends; stopped by the robot, to be recovered;
+connection lost, being tried again."""
+
+
+class Gone(Exception):
+    """The process on the other side has ended."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """Where the arm is to be at `due_ns` (CLOCK_MONOTONIC): position, velocity, acceleration (7,).
+
+    The state of motion there is what makes a chain of commands smooth; zeros mean a stop.
+    """
+
+    seq: int
+    q: Sequence[float]
+    v: Sequence[float]
+    a: Sequence[float]
+    due_ns: int
+
+
+@dataclass(frozen=True)
+class ArmState:
+    """What an arm measured and what its loop does.
+
+    `time_ns` is CLOCK_MONOTONIC. q, dq, tau (7,): measured position, velocity, link-side torque;
+    `q_sent` (7,) what the loop asked for in this cycle; `wrench` (6,) estimated external force and
+    torque at the stiffness frame, in the base frame. `success_rate` is the robot's own count of
+    the last 100 commands that reached it in time; `rate_hz` of cycles. `lost` counts cycles that
+    were skipped since the start. `waiting` says that no command has come for too long.
+    """
+
+    time_ns: int
+    cycles: int
+    lost: int
+    command_seq: int
+    mode: str
+    waiting: bool
+    success_rate: float
+    rate_hz: float
+    q: np.ndarray
+    dq: np.ndarray
+    tau: np.ndarray
+    q_sent: np.ndarray
+    wrench: np.ndarray
+
+
+_COMMAND = struct.Struct("<cqq21d")
+_STATE = struct.Struct("<cqqqqB?2d34d")
+
+
+def encode(message: Command | ArmState | dict[str, Any]) -> bytes:
+    """One message as bytes; a dict travels as JSON."""
+    if isinstance(message, Command):
+        return _COMMAND.pack(
+            b"C", message.seq, message.due_ns, *message.q, *message.v, *message.a
+        )
+    if isinstance(message, ArmState):
+        return _STATE.pack(
+            b"S", message.time_ns, message.cycles, message.lost, message.command_seq,
+            MODES.index(message.mode), message.waiting, message.success_rate, message.rate_hz,
+            *message.q, *message.dq, *message.tau, *message.q_sent, *message.wrench,
+        )  # fmt: skip
+    return b"J" + json.dumps(message).encode()
+
+
+def decode(data: bytes) -> Command | ArmState | dict[str, Any]:
+    """Inverse of `encode`; ValueError on anything else."""
+    try:
+        if data[:1] == b"C":
+            _, seq, due_ns, *n = _COMMAND.unpack(data)
+            return Command(seq, n[:7], n[7:14], n[14:], due_ns)
+        if data[:1] == b"S":
+            _, time_ns, cycles, lost, seq, mode, waiting, success, rate, *n = _STATE.unpack(data)
+            parts = np.split(np.array(n), [7, 14, 21, 28])
+            return ArmState(time_ns, cycles, lost, seq, MODES[mode], waiting, success, rate, *parts)
+        found = json.loads(data[1:]) if data[:1] == b"J" else None
+    except (struct.error, IndexError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise ValueError(f"malformed message of {len(data)} bytes: {error}") from None
+    if not isinstance(found, dict):
+        raise ValueError(f"malformed message of {len(data)} bytes beginning {data[:8]!r}")
+    return found
+
+
+class Link:
+    """One end. Not for use from two threads at once."""
+
+    def __init__(self, end: socket.socket) -> None:
+        """Take over a connected socket that keeps messages whole."""
+        end.setblocking(False)
+        self._end = end
+        self.dropped = 0
+
+    @classmethod
+    def of(cls, number: int) -> Link:
+        """The end whose file descriptor was handed to this process."""
+        return cls(socket.socket(fileno=number))
+
+    def send(self, message: Command | ArmState | dict[str, Any]) -> bool:
+        """Whether the message is under way; False when the other side does not read. Gone."""
+        try:
+            self._end.send(encode(message))
+            return True
+        except BlockingIOError:
+            self.dropped += 1
+            return False
+        except OSError:
+            raise Gone from None
+
+    def receive(self) -> list[Command | ArmState | dict[str, Any]]:
+        """All that has come since the last call. Gone once the other side has ended."""
+        found = []
+        while True:
+            try:
+                data = self._end.recv(1 << 16)
+            except BlockingIOError:
+                return found
+            except OSError:
+                raise Gone from None
+            if not data:
+                if found:
+                    return found  # the end shows again at the next call
+                raise Gone
+            found.append(decode(data))
+
+    def fileno(self) -> int:
+        """For `select`."""
+        return self._end.fileno()
+
+    def close(self) -> None:
+        """The other side will see that this one is gone."""
+        self._end.close()
+
+
+def pair() -> tuple[Link, socket.socket]:
+    """This process's end, and the one to hand to another process and then close."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    return Link(ours), theirs

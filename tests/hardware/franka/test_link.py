@@ -1,0 +1,88 @@
+"""What goes between the world node and an arm's process, and what is left when one of them dies."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from hardware.franka.link import MODES, ArmState, Command, Gone, decode, encode, pair
+
+
+def state(mode="following"):
+    n = np.arange(34.0) / 7
+    return ArmState(5, 6, 7, 8, mode, True, 0.99, 998.5, *np.split(n, [7, 14, 21, 28]))
+
+
+def test_messages_come_back_as_they_were():
+    command = Command(3, [0.1] * 7, [0.2] * 7, [0.3] * 7, 123_456_789_012)
+    assert decode(encode(command)) == command
+    assert decode(encode({"do": "recover"})) == {"do": "recover"}
+    for mode in MODES:
+        got = decode(encode(state(mode)))
+        assert isinstance(got, ArmState)
+        assert (got.mode, got.waiting, got.success_rate, got.lost) == (mode, True, 0.99, 7)
+        for name in ("q", "dq", "tau", "q_sent", "wrench"):
+            np.testing.assert_array_equal(getattr(got, name), getattr(state(), name))
+
+
+@pytest.mark.parametrize("data", [b"", b"C", b"S123", b"J{", b"J[1]", b"J\xff", b"X1", b"C" * 400])
+def test_what_is_no_message_is_an_error(data):
+    with pytest.raises(ValueError, match="malformed"):
+        decode(data)
+
+
+def test_a_reader_that_sleeps_costs_the_writer_nothing():
+    ours, theirs = pair()
+    begun, sent = time.monotonic(), 0
+    while ours.send(state()):
+        sent += 1
+        assert sent < 1_000_000
+    assert time.monotonic() - begun < 5.0
+    assert ours.dropped == 1
+    from hardware.franka.link import Link
+
+    assert len(Link(theirs).receive()) == sent
+
+
+CHILD = """
+import sys, time
+from hardware.franka.link import Link
+link = Link.of(int(sys.argv[1]))
+link.send({"here": True})
+time.sleep(60)
+"""
+
+
+def test_a_killed_process_is_gone_at_the_next_look():
+    ours, theirs = pair()
+    child = subprocess.Popen(
+        [sys.executable, "-c", CHILD, str(theirs.fileno())], pass_fds=[theirs.fileno()],
+        env={**os.environ, "PYTHONPATH": os.getcwd()},
+    )  # fmt: skip
+    theirs.close()
+    end = time.monotonic() + 20
+    while not (found := ours.receive()) and time.monotonic() < end:
+        time.sleep(0.01)
+    assert found == [{"here": True}]
+    os.kill(child.pid, signal.SIGKILL)
+    child.wait(10)
+    with pytest.raises(Gone):
+        ours.receive()
+    with pytest.raises(Gone):
+        ours.send({"do": "stop"})
+
+
+def test_what_was_said_before_the_end_is_still_heard():
+    ours, theirs = pair()
+    ours.send({"mode": "idle"})
+    ours.close()
+    from hardware.franka.link import Link
+
+    other = Link(theirs)
+    assert other.receive() == [{"mode": "idle"}]
+    with pytest.raises(Gone):
+        other.receive()
