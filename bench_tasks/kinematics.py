@@ -133,6 +133,14 @@ class DualArm:
         tail = name.removeprefix(f"{arm}_")
         return arm, int(tail[-1]) if tail.startswith("fr3_link") else 8 if tail != "base" else 0
 
+    def pair(self) -> tuple[pin.Model, pin.Data, pin.GeometryModel, list[tuple[str, int]]]:
+        """Both arms and the table as one model, its collision pairs, and whose each geometry is.
+
+        An owner is (arm or "table", place along the chain: 0 base ... 7 flange, 8 hand). It is the
+        model that `collision` works on, not a copy: `set_base_height` changes it.
+        """
+        return self._pair, self._pair_data, self._geometry, self._owner_of
+
     def set_base_height(self, height_m: float) -> None:
         """Raise both bases to this height above the table top; 0 at first."""
         if height_m == self._height_m:

@@ -1,0 +1,1 @@
+"""One YAML file of limits for each robot."""

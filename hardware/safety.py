@@ -1,0 +1,511 @@
+"""Judges every command before it reaches a robot: passed on, slowed, or refused and stopped.
+
+What is passed on has been checked whole, from the command executed last to standstill: whatever
+is sent ends in a stop (in realtime it carries that stop with it, so that arms whose commander has
+died come to rest by themselves). What could not be checked is not passed on.
+
+An intervention is `slowed` (the same path, at a pace within the limits), `refused` (this command
+is not executed; the arms slow down and hold; the next one is judged afresh) or `stopped` (as
+refused, and nothing is passed on until a human has released it).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from bench_tasks import cdr
+from bench_tasks.vocabulary import (
+    ACTION_SIZE,
+    ARM_COLUMNS,
+    ARMS,
+    GRIPPER_COLUMNS,
+    ActionChunk,
+    Scene,
+    WorldState,
+)
+from hardware.safety_clearance import Clearance
+from hardware.safety_limits import Limits
+from hardware.safety_motion import Breach, Moving, brake, breach, slowed, stopped_at_end
+
+__all__ = ["Decision", "Intervention", "Supervisor"]
+
+HOLD_ACTIONS = 10
+"""What stands in lockstep for a command that is not even readable, so that time goes on."""
+_UNITS = {"velocity": "rad/s", "acceleration": "rad/s^2", "jerk": "rad/s^3", "position": "rad"}
+_ORDERS = {
+    "left and right swapped": np.r_[8:16, 0:8],
+    "the joints of each arm reversed": np.r_[6:-1:-1, 7, 14:7:-1, 15],
+    "all joints reversed": np.r_[14:7:-1, 7, 6:-1:-1, 15],
+    "both grippers behind both arms": np.r_[0:7, 14, 7:14, 15],
+    "the grippers before their arms": np.r_[1:8, 0, 9:16, 8],
+}
+"""How wrong orders are undone, to name them."""
+_HARD = frozenset(f"{arm}_{part}" for arm in ARMS for part in ("arm", "hand"))
+_FINGERS = frozenset(f"{arm}_finger{k}" for arm in ARMS for k in (1, 2))
+"""The parties of contacts that belong to the robot."""
+
+
+@dataclass(frozen=True)
+class Intervention:
+    """What was done about a command or a measurement, and why; `command` are its actions."""
+
+    action: str
+    kind: str
+    reason: str
+    detail: dict[str, Any] = field(default_factory=dict)
+    command: list[Any] | None = None
+
+    def data(self) -> dict[str, Any]:
+        """What its event holds: JSON without any number that JSON has not."""
+        return {"what": self.kind, "reason": self.reason, **self.detail, "command": self.command}
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What to send (None: nothing) and what is to be put on record."""
+
+    send: ActionChunk | None = None
+    interventions: tuple[Intervention, ...] = ()
+
+
+class _No(Exception):
+    """The command must not be executed."""
+
+    def __init__(self, kind: str, reason: str, action: str = "refused", **detail: Any) -> None:
+        super().__init__(reason)
+        self.kind, self.reason, self.action, self.detail = kind, reason, action, detail
+
+
+class Supervisor:
+    """Stands between whatever commands two arms and the arms. Not thread-safe; times in s.
+
+    Tell it the scene and every state, ask it about every command, and call `on_time` at least once
+    a control period. Without limits it passes nothing on.
+    """
+
+    def __init__(
+        self, limits: Limits | None, realtime: bool = False, confirmed: bool = False
+    ) -> None:
+        """`realtime`: states come by themselves; else each follows from an action passed on."""
+        self._limits, self._realtime, self._confirmed = limits, realtime, confirmed
+        self._clearance = Clearance(limits) if limits is not None else None
+        self._scene: Scene | None = None
+        self._stop_reason = ""
+        self._overdue = False
+        self._forget()
+
+    def _forget(self) -> None:
+        self._state: WorldState | None = None
+        self._seen_s = 0.0
+        self._executed: list[np.ndarray] = []
+        """The last three commands executed, oldest first."""
+        self._plan, self._plan_seq = np.zeros((0, ACTION_SIZE)), 0
+        """What the arms do from state `_plan_seq` on; it ends at rest."""
+        self._answered = -1
+
+    # -- what it is told -------------------------------------------------------------------------
+
+    @property
+    def why_not(self) -> str:
+        """Why no command at all would be passed on; "" when one may."""
+        if self._limits is None:
+            return "no limits are loaded"
+        if not self._confirmed:
+            return "no human has confirmed motion (/safety/confirm, or confirm:=true)"
+        if self._stop_reason:
+            return f"stopped: {self._stop_reason} (/safety/release)"
+        return ""
+
+    def confirm(self) -> None:
+        """A human says that the arms may move."""
+        self._confirmed = True
+
+    def release(self) -> None:
+        """A human says that what stopped the arms is over; they stay where they are."""
+        self._stop_reason = ""
+
+    def begin(self, scene: Scene) -> None:
+        """A scene is set up: its base height and the parties of its contacts hold from now on."""
+        self._scene = scene
+        if self._clearance is not None:
+            self._clearance.set_base_height(scene.base_height_m)
+
+    def on_state(self, state: WorldState, now_s: float) -> Decision:
+        """Take the newest state; stop when it tells of a danger or cannot be read."""
+        if self._limits is None:
+            return Decision()
+        before = self._state
+        if before is not None and 0 < state.seq <= before.seq:
+            return Decision()  # overtaken by a later one
+        if before is None or state.seq == 0:
+            self._forget()
+        unreadable = _unreadable(state)
+        if unreadable:
+            self._presume(state.seq)
+            return self.stop("state", f"state {state.seq}: {unreadable}")
+        gap = state.seq - before.seq if before is not None and self._executed else 1
+        if gap > 1:  # the command changed evenly in the meantime, for all that is known
+            last = self._executed[-1]
+            steps = np.linspace(last, state.command, gap + 1)[1:-1]
+            self._executed = [*self._executed, *steps[-2:]]
+        self._executed = [*self._executed[-2:], np.array(state.command)]
+        self._state, self._seen_s, self._overdue = state, now_s, False
+        danger = self._danger(state)
+        if danger is not None and not self._stop_reason:
+            return self.stop(danger.kind, danger.reason, **danger.detail)
+        return self._follow()
+
+    def on_time(self, now_s: float) -> Decision:
+        """Stop when states no longer come; call it at least once a control period."""
+        if self._state is None or self._overdue or not self._realtime:
+            return Decision()
+        age_s = now_s - self._seen_s
+        if age_s <= self._limit("state_age_s"):
+            return Decision()
+        self._overdue = True
+        self._presume(self._state.seq + int(age_s / self._period_s + 1e-6))
+        return self._halt(
+            Intervention("refused", "heartbeat", f"no state from the robot for {age_s:.3f} s",
+                         {"value": age_s, "limit": self._limit("state_age_s")})
+        )  # fmt: skip
+
+    def stop(self, kind: str, reason: str, **detail: Any) -> Decision:
+        """Slow down, hold, and pass nothing on until `release`."""
+        self._stop_reason = self._stop_reason or reason
+        plan = self._plan.tolist() or None
+        return self._halt(Intervention("stopped", kind, reason, detail, plan))
+
+    def lost(self, reason: str) -> Decision:
+        """Slow down and hold, since whoever commands is gone."""
+        return self._halt(Intervention("refused", "commander", reason))
+
+    # -- commands --------------------------------------------------------------------------------
+
+    def on_message(self, data: bytes, now_s: float) -> Decision:
+        """As `on_chunk`, for a message of bench_interfaces/ActionChunk as it came."""
+        try:
+            raw = cdr.decode("bench_interfaces/msg/ActionChunk", data)
+        except ValueError as error:
+            return self._refused(_No("malformed", str(error)), None)
+        values = np.asarray(raw["values"], dtype=np.float64)
+        try:
+            if raw["layout"] != "joint_position":
+                raise _No("layout", f"the layout is {raw['layout']!r}, not 'joint_position'")
+            if self._scene is not None and raw["period_ns"] != self._scene.control_period_ns:
+                raise _No("period", f"an action lasts {raw['period_ns']} ns, "
+                          f"not {self._scene.control_period_ns} ns")  # fmt: skip
+            if len(values) % ACTION_SIZE:
+                raise _No("length", f"{len(values)} numbers are no actions of {ACTION_SIZE}")
+        except _No as no:
+            return self._refused(no, values)
+        return self.on_chunk(ActionChunk(raw["seq"], values.reshape(-1, ACTION_SIZE)), now_s)
+
+    def on_chunk(self, chunk: ActionChunk, now_s: float) -> Decision:
+        """Judge consecutive actions that answer a state."""
+        try:
+            return self._judge(chunk, now_s)
+        except _No as no:
+            return self._refused(no, chunk.values)
+
+    def _judge(self, chunk: ActionChunk, now_s: float) -> Decision:
+        if self.why_not:
+            raise _No("not_ready", self.why_not, "stopped")
+        assert self._limits is not None and self._clearance is not None
+        state = self._known_state(now_s)
+        values = self._well_formed(chunk.values)
+        late = self._timely(chunk.seq, len(values), state)
+        path = values[late:]
+        self._plausible(path, state.command)
+        moving = Moving.after([c[ARM_COLUMNS] for c in self._executed], self._period_s)
+        found = breach(self._limits, moving, path[:, ARM_COLUMNS])
+        passed = path if found is None else self._slower(found, moving, path)
+        tail = self._tail(moving, passed)
+        whole = np.concatenate([passed, tail])
+        near = self._clearance.check(state.command, whole)
+        if near is not None:
+            kind = "workspace" if "workspace" in near.text else "distance"
+            raise _No(
+                kind, f"{near.text}: {near.distance_m * 1e3:.1f} mm, at least "
+                f"{near.limit_m * 1e3:.1f} mm" if kind == "distance" else near.text,
+                row=near.row + late, value=near.distance_m, limit=near.limit_m,
+            )  # fmt: skip
+        self._answered = chunk.seq
+        self._plan, self._plan_seq = whole, state.seq
+        send = ActionChunk(state.seq, whole if self._realtime else passed)
+        if found is None:
+            return Decision(send)
+        reason = f"{self._said(found)}: {len(passed)} periods instead of {len(path)}"
+        told = Intervention(
+            "slowed", found.kind, reason,
+            {**self._particulars(found, late), "periods": len(passed), "asked": len(path)},
+            _plain(values),
+        )  # fmt: skip
+        return Decision(send, (told,))
+
+    def _known_state(self, now_s: float) -> WorldState:
+        if self._scene is None or self._state is None:
+            missing = "scene" if self._scene is None else "state"
+            raise _No("no_state", f"no {missing} has come from the robot yet")
+        age_s, most_s = now_s - self._seen_s, self._limit("state_age_s")
+        if self._realtime and not age_s <= most_s:
+            if not self._overdue:
+                self._overdue = True
+                self._presume(self._state.seq + int(age_s / self._period_s + 1e-6))
+            raise _No("old_state", f"the newest state is {age_s:.3f} s old", value=age_s,
+                      limit=most_s)  # fmt: skip
+        return self._state
+
+    def _well_formed(self, given: Any) -> np.ndarray:
+        assert self._limits is not None
+        try:
+            values = np.asarray(given, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise _No("malformed", "what should be actions are not numbers") from None
+        most = self._limits.commands["max_actions"]
+        if values.ndim != 2 or values.shape[1] != ACTION_SIZE or not 0 < len(values) <= most:
+            raise _No("length", f"actions must be (1 to {most}, {ACTION_SIZE}), got {values.shape}")
+        if not np.isfinite(values).all():
+            row, column = np.argwhere(~np.isfinite(values))[0]
+            raise _No("not_finite", f"action {row}, number {column} is {values[row, column]}")
+        return values
+
+    def _timely(self, seq: int, count: int, state: WorldState) -> int:
+        """How many of the actions are over; refused, but nothing is stopped, when all are."""
+        late = state.seq - seq
+        if late < 0:
+            raise _No("future", f"it answers state {seq}, the newest is {state.seq}", "dropped")
+        if late >= count or (late > 0 and not self._realtime):
+            raise _No("stale", f"it answers state {seq} with {count} actions, now is {state.seq}",
+                      "dropped")  # fmt: skip
+        if seq <= self._answered:
+            raise _No("out_of_order", f"it answers state {seq}, {self._answered} was answered",
+                      "dropped")  # fmt: skip
+        return late
+
+    def _plausible(self, path: np.ndarray, command: np.ndarray) -> None:
+        """_No when the path is none from `command`: other units, another order, somewhere else."""
+        assert self._limits is not None
+        limits, first = self._limits, path[0]
+        most = limits.commands["jump_rad"]
+        joints = path[:, ARM_COLUMNS]
+        jumps = np.abs(np.diff(joints, axis=0, prepend=command[None, ARM_COLUMNS]))
+        if not (jumps[0] <= most).all():
+            self._name_mistake(first, command, most)
+        openings = path[:, GRIPPER_COLUMNS]
+        wrong = np.maximum(limits.opening[0] - openings, openings - limits.opening[1]) > 1e-6
+        if wrong.any():
+            row, k = np.argwhere(wrong)[0]
+            raise _No(
+                "gripper", f"the {ARMS[k]} hand cannot open {openings[row, k]:g} m "
+                f"({limits.opening[0]:g} to {limits.opening[1]:g})", row=int(row),
+                value=float(openings[row, k]),
+            )  # fmt: skip
+        if not (jumps <= most).all():
+            row, joint = np.unravel_index(int(np.argmax(jumps)), jumps.shape)
+            name, value = limits.joint_names[joint], float(jumps[row, joint])
+            raise _No(
+                "jump", f"{name} would jump by {value:.3f} rad in action {row} (at most {most:g})",
+                joint=name, row=int(row), value=value, limit=most,
+            )  # fmt: skip
+
+    def _name_mistake(self, first: np.ndarray, command: np.ndarray, most: float) -> None:
+        arms = command[ARM_COLUMNS]
+        if np.abs(np.deg2rad(first[ARM_COLUMNS]) - arms).max() <= most:
+            raise _No("units", "the joint positions look like degrees")
+        for name, undo in _ORDERS.items():
+            if np.abs(first[undo][ARM_COLUMNS] - arms).max() <= most:
+                raise _No("joint_order", f"the order looks wrong: {name}")
+
+    def _slower(self, found: Breach, moving: Moving, path: np.ndarray) -> np.ndarray:
+        assert self._limits is not None
+        if found.kind != "position":
+            joints, index = slowed(self._limits, moving, path[:, ARM_COLUMNS])
+            if len(joints):
+                assert self._state is not None
+                passed = np.empty((len(joints), ACTION_SIZE))
+                passed[:, ARM_COLUMNS] = joints
+                grid = np.arange(-1, len(path))
+                for column in GRIPPER_COLUMNS:
+                    known = np.append(self._state.command[column], path[:, column])
+                    passed[:, column] = np.interp(index, grid, known)
+                return passed
+        raise _No(found.kind, self._said(found), **self._particulars(found, 0))
+
+    def _tail(self, moving: Moving, passed: np.ndarray) -> np.ndarray:
+        """How the arms come to rest after `passed`; _No when that is beyond a limit."""
+        assert self._limits is not None
+        before = [c[ARM_COLUMNS] for c in [*self._executed[-2:], *passed[-3:]]]
+        end = Moving.after(before, self._period_s)
+        joints = stopped_at_end(self._limits, end)
+        found = breach(self._limits, end, joints) if len(joints) else None
+        if found is not None:
+            raise _No(found.kind, f"no stop is possible behind it: {self._said(found)}",
+                      **self._particulars(found, len(passed)))  # fmt: skip
+        return _with_hands(joints, passed[-1])
+
+    def _said(self, found: Breach) -> str:
+        assert self._limits is not None
+        name, unit = self._limits.joint_names[found.joint], _UNITS[found.kind]
+        return (f"{name}: {found.kind} {found.value:.4g} {unit} in action {found.row} "
+                f"(limit {found.limit:.4g})")  # fmt: skip
+
+    def _particulars(self, found: Breach, late: int) -> dict[str, Any]:
+        assert self._limits is not None
+        return {
+            "joint": self._limits.joint_names[found.joint], "row": found.row + late,
+            "value": found.value, "limit": found.limit,
+        }  # fmt: skip
+
+    # -- stopping --------------------------------------------------------------------------------
+
+    def _refused(self, no: _No, values: Any) -> Decision:
+        told = Intervention(no.action, no.kind, no.reason, no.detail, _plain(values))
+        if no.action == "dropped":  # what is under way was checked and ends by itself
+            return Decision(None, (Intervention("refused", *_rest(told)),))
+        if no.action == "stopped" and not self._realtime:
+            return Decision(None, (told,))
+        return self._halt(told, len(values) if isinstance(values, np.ndarray) else 0)
+
+    def _halt(self, told: Intervention, asked: int = 0) -> Decision:
+        """Brake from the present state on, and hold."""
+        if self._state is None or self._limits is None or not self._executed:
+            return Decision(None, (told,))
+        moving = Moving.after([c[ARM_COLUMNS] for c in self._executed], self._period_s)
+        joints = brake(self._limits, moving, self._ahead()[:, ARM_COLUMNS])
+        rows = _with_hands(joints, self._state.command)
+        if not self._realtime:
+            if told.action == "stopped":
+                return Decision(None, (told,))  # the world stands still
+            count = max(len(rows), min(asked, HOLD_ACTIONS) or HOLD_ACTIONS)
+            last = rows[-1] if len(rows) else self._state.command
+            rows = np.concatenate([rows, np.tile(last, (count - len(rows), 1))])
+        if not len(rows):
+            rows = self._state.command[None].copy()
+        self._plan, self._plan_seq = rows, self._state.seq
+        return Decision(ActionChunk(self._state.seq, rows), (told,))
+
+    def _presume(self, seq: int) -> None:
+        """State `seq` is not known: take it that what was sent has been done until then."""
+        if self._state is None:
+            return
+        for k in range(self._state.seq + 1 - self._plan_seq, seq + 1 - self._plan_seq):
+            row = self._plan[k - 1] if 0 < k <= len(self._plan) else self._executed[-1]
+            self._executed = [*self._executed[-2:], row.copy()]
+        self._state = replace(self._state, seq=seq, command=self._executed[-1])
+
+    def _ahead(self) -> np.ndarray:
+        """What of the plan is still to come, if the arms are where it says."""
+        assert self._state is not None
+        done = self._state.seq - self._plan_seq
+        if not 0 <= done < len(self._plan):
+            return self._plan[:0]
+        if done and np.abs(self._plan[done - 1] - self._state.command).max() > 1e-6:
+            return self._plan[:0]
+        return self._plan[done:]
+
+    def _follow(self) -> Decision:
+        """In realtime: is what comes next still right after what was really executed last?
+
+        A command that came a moment too late leaves the arms a period behind.
+        """
+        assert self._state is not None and self._limits is not None
+        done = self._state.seq - self._plan_seq
+        if not self._realtime or not 0 < done < len(self._plan):
+            return Decision()
+        if np.abs(self._plan[done - 1] - self._state.command).max() <= 1e-6:
+            return Decision()
+        moving = Moving.after([c[ARM_COLUMNS] for c in self._executed], self._period_s)
+        found = breach(self._limits, moving, self._plan[done:, ARM_COLUMNS])
+        if found is None:
+            return Decision()
+        reason = f"the robot did not do what was sent; going on, {self._said(found)}"
+        command = self._plan[done:].tolist()
+        detail = self._particulars(found, 0)
+        return self._halt(Intervention("refused", "execution", reason, detail, command))
+
+    # -- measurements ----------------------------------------------------------------------------
+
+    @property
+    def _period_s(self) -> float:
+        assert self._limits is not None
+        return self._limits.period_s
+
+    def _limit(self, name: str) -> float:
+        assert self._limits is not None
+        return self._limits.measured[name]
+
+    def _danger(self, state: WorldState) -> _No | None:
+        """What is measured and must not be."""
+        assert self._limits is not None
+        limits = self._limits
+        tracking = state.joint_position - state.command[ARM_COLUMNS]
+        for kind, unit, value, most in (
+            ("torque", "Nm", state.joint_effort, self._limit("torque_share") * limits.torque),
+            ("overspeed", "rad/s", state.joint_velocity,
+             self._limit("velocity_share") * limits.velocity),
+            ("tracking", "rad from its command", tracking, self._limit("tracking_rad")),
+        ):  # fmt: skip
+            over = np.abs(value) / most
+            if not (over <= 1.0).all():
+                joint = int(np.argmax(over))
+                limit = float(np.broadcast_to(most, over.shape)[joint])
+                name = limits.joint_names[joint]
+                return _No(kind, f"{name}: {value[joint]:.4g} {unit} (limit {limit:.4g})",
+                           joint=name, value=float(value[joint]), limit=limit)  # fmt: skip
+        return self._touching(state)
+
+    def _touching(self, state: WorldState) -> _No | None:
+        if self._scene is None or not len(state.contact_force):
+            return None
+        names = self._scene.entities
+        for pair, force in zip(state.contact_pair, state.contact_force, strict=True):
+            parties = [names[k] if k < len(names) else "?" for k in pair]
+            if not any(party in _HARD or party in _FINGERS or party == "?" for party in parties):
+                continue
+            finger = any(party in _FINGERS for party in parties)
+            most = self._limit("finger_force_n" if finger else "contact_force_n")
+            if not force <= most:
+                return _No("force", f"{' and '.join(parties)} press with {force:.0f} N "
+                           f"(limit {most:g})", value=float(force), limit=most)  # fmt: skip
+        return None
+
+
+def _rest(told: Intervention) -> tuple[str, str, dict[str, Any], list[Any] | None]:
+    return told.kind, told.reason, told.detail, told.command
+
+
+def _with_hands(joints: np.ndarray, last: np.ndarray) -> np.ndarray:
+    """Actions (n, 16) of joint positions (n, 14), the hands staying as in action `last` (16,)."""
+    rows = np.tile(last, (len(joints), 1))
+    rows[:, ARM_COLUMNS] = joints
+    return rows
+
+
+def _unreadable(state: WorldState) -> str:
+    """What of a state cannot be used; "" when all can."""
+    sizes = {"joint_position": 14, "joint_velocity": 14, "joint_effort": 14, "command": ACTION_SIZE}
+    for name, size in sizes.items():
+        value = np.asarray(getattr(state, name))
+        if value.shape != (size,):
+            return f"{name} has shape {value.shape}, not ({size},)"
+        if not np.isfinite(value).all():
+            return f"{name} holds a number that is not finite"
+    return ""
+
+
+def _plain(values: Any) -> list[Any] | None:
+    """Numbers as JSON can hold them: what is not finite as text."""
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        return [repr(values)[:1000]]
+    if values is None:
+        return None
+    flat = [v if np.isfinite(v) else str(v) for v in array.ravel().tolist()]
+    if array.ndim != 2 or not array.size:
+        return flat
+    width = array.shape[1]
+    return [flat[k : k + width] for k in range(0, len(flat), width)]

@@ -1,0 +1,62 @@
+"""The file of limits: all of it or one line that says what is wrong."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+import pytest
+import yaml
+
+from bench_tasks.errors import UsageError
+from hardware.safety_limits import read_limits, shipped_limits
+
+TEXT = (files("hardware.limits") / "fr3_pair.yaml").read_text(encoding="utf-8")
+
+
+def changed(tmp_path, change) -> str:
+    raw = yaml.safe_load(TEXT)
+    change(raw)
+    path = tmp_path / "limits.yaml"
+    path.write_text(yaml.safe_dump(raw), encoding="utf-8")
+    return str(path)
+
+
+def test_the_shipped_ones_are_read_by_name_and_by_path(tmp_path):
+    assert "fr3_pair" in shipped_limits()
+    assert read_limits("fr3_pair").joint_names[7] == "right_fr3_joint1"
+    assert read_limits(changed(tmp_path, lambda raw: None)).robot == "fr3_pair"
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda raw: raw.pop("joints"), "joints is missing"),
+        (lambda raw: raw.update(speed=1), "unknown key 'speed'"),
+        (lambda raw: raw["joints"][2].update(speed=1), r"unknown key in joints\[2\] 'speed'"),
+        (lambda raw: raw["joints"][2].pop("jerk_rad_s3"), r"joints\[2\]\.jerk_rad_s3 is missing"),
+        (lambda raw: raw["joints"].pop(), "the 7 of one arm, got 6"),
+        (lambda raw: raw["joints"][0].update(velocity_rad_s=0), "velocity_rad_s must be more"),
+        (lambda raw: raw["joints"][0].update(velocity_rad_s="2"), "velocity_rad_s must be more"),
+        (lambda raw: raw["joints"][0].update(torque_nm=float("nan")), "torque_nm must be more"),
+        (lambda raw: raw["joints"][0].update(position_rad=[2, -2]), "2 must be less than -2"),
+        (lambda raw: raw["joints"][0].update(position_rad=[2]), "must be a list of 2"),
+        (lambda raw: raw["commands"].update(share=1.5), r"share must be in \(0, 1\], got 1.5"),
+        (lambda raw: raw["commands"].update(max_actions=True), "max_actions must be a whole"),
+        (lambda raw: raw["workspace_m"].update(left=[]), "workspace_m.left must be a list"),
+        (lambda raw: raw["workspace_m"].pop("right"), "workspace_m.right is missing"),
+        (lambda raw: raw.update(format_version=2), "format_version must be 1, got 2"),
+        (lambda raw: raw.update(measured=[1]), "measured must be a mapping"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(tmp_path, change, says):
+    path = changed(tmp_path, change)
+    with pytest.raises(UsageError, match=says) as error:
+        read_limits(path)
+    assert path in str(error.value) and "\n" not in str(error.value)
+
+
+def test_no_such_file_or_name(tmp_path):
+    with pytest.raises(UsageError, match="fr3_pair"):
+        read_limits("fr4_pair")
+    with pytest.raises(UsageError, match="cannot read"):
+        read_limits(str(tmp_path / "none.yaml"))
