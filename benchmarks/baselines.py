@@ -32,12 +32,12 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from bench_tasks import runner, scoring, tasks  # noqa: E402
-from bench_tasks.config import RunConfig  # noqa: E402
-from bench_tasks.errors import BenchError, UsageError, unknown  # noqa: E402
-from bench_tasks.manifest import read_json  # noqa: E402
-from bench_tasks.scoring import EpisodeScore  # noqa: E402
-from bench_tasks.summary import Group, by_task, by_tier  # noqa: E402
+from bench_tasks import runner, scoring, tasks
+from bench_tasks.config import RunConfig
+from bench_tasks.errors import BenchError, UsageError, unknown
+from bench_tasks.manifest import read_json
+from bench_tasks.scoring import EpisodeScore
+from bench_tasks.summary import Group, by_task, by_tier
 
 CALLS = 10
 """At most, of a line that asks the drawing server, in an episode."""

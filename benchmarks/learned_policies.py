@@ -17,12 +17,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from bench_tasks import runner, scoring  # noqa: E402
-from bench_tasks.config import RunConfig  # noqa: E402
-from bench_tasks.errors import BenchError, UsageError  # noqa: E402
-from bench_tasks.manifest import read_json  # noqa: E402
-from bench_tasks.scoring import EpisodeScore  # noqa: E402
-from bench_tasks.stats import wilson  # noqa: E402
+from bench_tasks import runner, scoring
+from bench_tasks.config import RunConfig
+from bench_tasks.errors import BenchError, UsageError
+from bench_tasks.manifest import read_json
+from bench_tasks.scoring import EpisodeScore
+from bench_tasks.stats import wilson
 
 
 def row(name: str, config: RunConfig) -> list[EpisodeScore]:

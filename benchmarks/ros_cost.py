@@ -9,15 +9,17 @@ most twice the time of one process, with equal state hashes and verdicts; with t
 
 from __future__ import annotations
 
-import shutil
+import os
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
 from bench_tasks import scoring
 
-BIN = Path(sys.executable).parent
 TASKS = ("blocks_ranking_rgb", "handover_block", "lift_pot", "stack_blocks_two", "cover_blocks")
 CAMERAS = "head@10,left_wrist@10,right_wrist@10"
 
@@ -29,13 +31,14 @@ def _scores(out: Path) -> dict[tuple[str, int], scoring.EpisodeScore]:
 
 
 def _launch(out: Path, tasks: str, episodes: str, *more: str) -> dict:
-    ros2 = BIN / "ros2" if (BIN / "ros2").exists() else shutil.which("ros2")
     arguments = [f"tasks:={tasks}", f"episodes:={episodes}", f"out:={out}", *more]
-    subprocess.run(
-        [str(ros2), "launch", "bench_tasks", "bimanual.launch.py", *arguments], check=True,
-        stdout=subprocess.DEVNULL,
-    )  # fmt: skip
+    _run(str(ROOT / "ros_ws" / "ros2"), "launch", "bench_tasks", "bimanual.launch.py", *arguments)
     return _scores(out)
+
+
+def _run(*command: str) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment)
 
 
 def main() -> None:
@@ -45,11 +48,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for task in TASKS:
             out = Path(folder)
-            subprocess.run(
-                [str(BIN / "bench_tasks"), "run", "--tasks", task, "--episodes", episodes,
-                 "--out", str(out / f"{task}_here")],
-                check=True, stdout=subprocess.DEVNULL,
-            )  # fmt: skip
+            _run(sys.executable, "-m", "bench_tasks.cli", "run", "--tasks", task,
+                 "--episodes", episodes, "--out", str(out / f"{task}_here"))  # fmt: skip
             here |= _scores(out / f"{task}_here")
             over |= _launch(out / f"{task}_over", task, episodes)
             seen |= _launch(out / f"{task}_seen", task, episodes, f"streams:={CAMERAS}")

@@ -27,10 +27,15 @@ from pathlib import Path
 import cv2
 import numpy as np
 
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
 import policies
 from bench_tasks import scoring, tasks
 from bench_tasks.bag import read_bag
 from bench_tasks.config import RunConfig
+from bench_tasks.domain import claim_domain
+from bench_tasks.errors import UsageError
 from bench_tasks.runner import run
 from bench_tasks.vocabulary import ActionChunk, Metadata, Observation, Plan, Scene
 
@@ -39,7 +44,6 @@ SIZE, TASK = (224, 224), "grab_roller"
 PARAMETERS = {"image_size": "224x224"}
 AHEAD = 10
 """Actions in a chunk in realtime, of which two are to be executed."""
-DOMAIN = os.environ.setdefault("ROS_DOMAIN_ID", "91")
 
 
 class Waving:
@@ -86,7 +90,7 @@ def node(name: str, seconds: float, **parameters: object) -> subprocess.Popen:
             f"from bench_tasks.start import {name}; {name}()")  # fmt: skip
     env = {
         "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "FASTDDS_BUILTIN_TRANSPORTS": "UDPv4",
-        "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST", **os.environ, "PYTHONPATH": os.getcwd(),
+        "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST", **os.environ, "PYTHONPATH": str(ROOT),
     }  # fmt: skip
     return subprocess.Popen([sys.executable, "-c", code, "--ros-args", *words], env=env)
 
@@ -163,6 +167,11 @@ def realtime(seconds: float, turns: int) -> None:
 
 def main() -> None:
     """Measure what was asked for."""
+    os.environ.setdefault("ROS_DOMAIN_ID", "91")
+    try:
+        claim_domain()  # another run in it would be heard
+    except UsageError as error:
+        sys.exit(str(error))
     mode, seconds, turns = (sys.argv[1:] + ["lockstep", "10", "3"][len(sys.argv) - 1 :])[:3]
     {"lockstep": lockstep, "realtime": realtime}[mode](float(seconds), int(turns))
 

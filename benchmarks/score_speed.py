@@ -15,9 +15,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench_tasks import runner, tasks  # noqa: E402
-from bench_tasks.config import RunConfig  # noqa: E402
-from bench_tasks.scoring import score_bag  # noqa: E402
+from bench_tasks import runner, tasks
+from bench_tasks.config import RunConfig
+from bench_tasks.scoring import score_bag
 
 REPEATS = 3
 BAR = 100.0

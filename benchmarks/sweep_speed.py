@@ -21,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from bench_tasks import tasks  # noqa: E402
+from bench_tasks import tasks
 
 BAR = 0.9
 """Of as many times as there are jobs."""

@@ -21,6 +21,8 @@ from pathlib import Path
 
 import torch
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
 from bench_tasks.errors import BenchError
 from policies.wam.autoencoder import Autoencoder
 from policies.wam.checkpoint import load_checkpoint

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from functools import cache
 from pathlib import Path
@@ -151,3 +152,13 @@ def test_the_reader_of_imports_sees_them_all(tmp_path):
     file = tmp_path / "x.py"
     file.write_text("import a.b\ndef f():\n    from c import d\n    import e as g\n")
     assert imports(file) == {"a.b", "c.d", "e"}
+
+
+def test_a_benchmark_runs_from_anywhere_on_the_code_beside_it():
+    """Whatever else is installed."""
+    ours = re.compile(rf"^(from|import) ({'|'.join(OURS)})\b", re.MULTILINE)
+    texts = {path: path.read_text(encoding="utf-8") for path in sources("benchmarks")}
+    before = {path: text[: at.start()] for path, text in texts.items() if (at := ours.search(text))}
+    assert len(before) > 5
+    guilty = [name_of(path) for path, text in before.items() if "\nsys.path.insert(0" not in text]
+    assert guilty == []
