@@ -135,6 +135,7 @@ class _Run:
             return Observation(self.state)
         depth = {"depth": True} if agent.metadata.depth else {}
         if getattr(agent, "sees_by_itself", False):
+            agent.ask(self.state)  # type: ignore[union-attr]
             self.world.show(cameras, **depth)  # type: ignore[attr-defined]
             return Observation(self.state)
         frames = self.world.capture(cameras, **depth)

@@ -2,7 +2,10 @@
 
 import traceback
 
-__all__ = ["BenchError", "Crash", "GoneNode", "LostNode", "UnscoredError", "UsageError", "trace_of"]
+__all__ = [
+    "BenchError", "Crash", "GoneNode", "LateInput", "LostNode", "UnscoredError", "UsageError",
+    "trace_of",
+]  # fmt: skip
 
 
 class BenchError(Exception):
@@ -15,6 +18,10 @@ class UsageError(BenchError):
 
 class UnscoredError(BenchError):
     """A recording from which no verdict can be derived; the text is the reason."""
+
+
+class LateInput(BenchError):
+    """A node was asked about something that has not reached it yet."""
 
 
 class LostNode(BenchError):

@@ -29,13 +29,13 @@ from rclpy.serialization import deserialize_message, serialize_message
 from rclpy.signals import SignalHandlerOptions
 
 from bench_tasks.bag_writer import RecordingError
-from bench_tasks.errors import BenchError, Crash, GoneNode, LostNode, UsageError
+from bench_tasks.errors import BenchError, Crash, GoneNode, LateInput, LostNode, UsageError
 from bench_tasks.presence import ASKED_TOO_S, Presence, Watch
 
 __all__ = [
-    "LATCHED", "LATEST", "PERIODIC", "TRACK", "BenchNode", "Caller", "LostNode", "Stopped",
-    "Unwatched", "answer", "from_message", "main", "message_type", "parameter", "steady_timer",
-    "take_all", "to_message", "unwatched", "wait_for_listeners",
+    "LATCHED", "LATEST", "PERIODIC", "TRACK", "BenchNode", "Caller", "LostNode", "Pending",
+    "Stopped", "Unwatched", "answer", "from_message", "main", "message_type", "parameter",
+    "serve_now", "steady_timer", "take_all", "to_message", "unwatched", "wait_for_listeners",
 ]  # fmt: skip
 
 # rclpy.experimental.EventsExecutor was tried: with calls made from a second thread, as the task
@@ -196,6 +196,21 @@ def take_all(subscription: Any) -> Iterator[Any]:
         yield got[0]
 
 
+def serve_now(service: Any) -> None:
+    """Answer the requests that have come, on the executor's thread, not waiting for its turn.
+
+    For a callback that works on: the executor takes half a millisecond and more from the end of
+    one callback to the next, and does not mind that what it was woken for is done.
+    """
+    while True:
+        with service.handle:
+            request, header = service.handle.service_take_request(service.srv_type.Request)
+        if header is None:
+            return
+        response = service.callback(request, service.srv_type.Response())
+        service.send_response(response, header)
+
+
 def _unused(_: Any) -> None:
     """The callback of a subscription that is read by hand."""
 
@@ -257,7 +272,7 @@ def answer(response: Any, work: Callable[[], None]) -> Any:
     return response
 
 
-_KINDS = {kind.__name__: kind for kind in (RecordingError, UsageError, BenchError)}
+_KINDS = {k.__name__: k for k in (RecordingError, LateInput, UsageError, BenchError)}
 """Kinds of error that keep their kind between nodes."""
 
 
@@ -276,39 +291,55 @@ class Caller:
 
     def __init__(self, node: BenchNode, kind: type, name: str, deadline_s: float) -> None:
         """Prepare to call `name`."""
-        self.name, self._node, self._deadline_s = name, node, deadline_s
-        self._client = node.create_client(kind, name)
-        self._owner = name.split("/")[1]
+        self.name, self.node, self.deadline_s = name, node, deadline_s
+        self.client = node.create_client(kind, name)
+        self.owner = name.split("/")[1]
 
     @property
     def ready(self) -> bool:
         """Whether some node offers the service."""
-        return self._client.service_is_ready()
+        return self.client.service_is_ready()
 
     def call(self, request: Any, deadline_s: float | None = None) -> Any:
-        """Return the response.
+        """Send a request and return the response; see `Pending.result` for what is raised."""
+        return self.begin(request).result(deadline_s)
+
+    def begin(self, request: Any) -> Pending:
+        """Send a request, to wait for its response later."""
+        return Pending(self, request)
+
+
+class Pending:
+    """A call under way."""
+
+    def __init__(self, caller: Caller, request: Any) -> None:
+        """Send the request."""
+        self._caller, self._was_ready = caller, caller.ready
+        self._done = threading.Event()
+        self._future = caller.client.call_async(request)
+        self._future.add_done_callback(lambda _: self._done.set())
+
+    def result(self, deadline_s: float | None = None) -> Any:
+        """Wait for the response, from now on, and return it.
 
         BenchError, of the kind that the other node raised; Crash when it crashed; LostNode when
         no answer came in time, GoneNode when none will; Stopped when this node has to end.
         """
-        was_ready, seen = self.ready, time.monotonic()
-        limit_s = deadline_s or self._deadline_s
-        done = threading.Event()
-        future = self._client.call_async(request)
-        future.add_done_callback(lambda _: done.set())
+        caller, seen = self._caller, time.monotonic()
+        limit_s = deadline_s or caller.deadline_s
         end = time.monotonic() + limit_s
-        while not done.wait(min(0.2, max(0.0, end - time.monotonic()))):
-            if self._node.stopping.is_set():
+        while not self._done.wait(min(0.2, max(0.0, end - time.monotonic()))):
+            if caller.node.stopping.is_set():
                 raise Stopped
-            self._node.watch.check(self._owner)
-            if self.ready or not was_ready:
+            caller.node.watch.check(caller.owner)
+            if caller.ready or not self._was_ready:
                 seen = time.monotonic()
             elif time.monotonic() - seen > ASKED_TOO_S:
-                raise GoneNode(f"node /{self._owner} is gone")
+                raise GoneNode(f"node /{caller.owner} is gone")
             if time.monotonic() >= end:
-                self._client.remove_pending_request(future)
-                raise LostNode(f"{self.name} did not answer within {limit_s:g} s")
-        response = future.result()
+                caller.client.remove_pending_request(self._future)
+                raise LostNode(f"{caller.name} did not answer within {limit_s:g} s")
+        response = self._future.result()
         if not getattr(response, "ok", True):
             raise _raised(response.error)
         return response

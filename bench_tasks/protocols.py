@@ -51,7 +51,8 @@ class Policy(Protocol):
     """Maps observations to actions. Deterministic after `reset` with the same seed.
 
     One that has `sees_by_itself` gets its pictures from the world: the conductor, which has a
-    world that can `show` them then, only says when.
+    world that can `show` them then, only says when. It first announces the state that `infer`
+    will be asked about, with `ask(state)`.
     """
 
     metadata: Metadata

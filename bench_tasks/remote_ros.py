@@ -24,10 +24,10 @@ from bench_interfaces.srv import (
 from bench_interfaces.srv import Plan as PlanSrv
 
 from bench_tasks import cdr
-from bench_tasks.errors import BenchError
+from bench_tasks.errors import BenchError, LateInput
 from bench_tasks.frames_ros import frames_of, put_frames
 from bench_tasks.graph_ros import Graph
-from bench_tasks.node_ros import LostNode, to_message
+from bench_tasks.node_ros import LostNode, Pending, to_message
 from bench_tasks.vocabulary import (
     ActionChunk,
     Answer,
@@ -191,7 +191,8 @@ class RemotePolicy:
     """The node `policy` as a `protocols.Policy`.
 
     Its chunks go straight to the world, and the world's pictures straight to it: the conductor
-    says when, and hands on neither.
+    says when, and hands on neither. It is asked before the pictures are, so that an answer takes
+    one service's way there and back, not two of them one after the other.
     """
 
     sees_by_itself = True
@@ -200,19 +201,39 @@ class RemotePolicy:
         """Ask the node who it is."""
         self._graph = graph
         self.metadata = _metadata(graph.policy_reset.call(ResetAgent.Request()).metadata)
+        self._asked: Pending | None = None
+        self._has_seen = False
 
     def reset(self, scene: Scene, seed: int) -> None:
         """Begin an episode."""
+        self._asked, self._has_seen = None, False
         self._graph.policy_reset.call(ResetAgent.Request(scene=scene.to_json(), seed=seed))
 
     def accept(self, plan: Plan) -> None:
         """Hand over a plan."""
         self._graph.set_plan.call(SetPlan.Request(plan=plan.to_json()))
 
+    def ask(self, state: WorldState) -> None:
+        """Send the question that `infer` takes the answer to: the policy waits for its pictures.
+
+        Not the first one of an episode, whose pictures may take long, or be impossible.
+        """
+        if self._has_seen:
+            self._asked = self._graph.infer.begin(Infer.Request(seq=state.seq))
+
     def infer(self, observation: Observation) -> ActionChunk:
         """Let the policy answer a state."""
         seq = observation.state.seq
-        response = self._graph.infer.call(Infer.Request(seq=seq))
+        asked, self._asked = self._asked, None
+        request = Infer.Request(seq=seq)
+        try:
+            response = (asked or self._graph.infer.begin(request)).result()
+        except LateInput:
+            if asked is None:
+                raise
+            # It gave up before the pictures were taken; now they are.
+            response = self._graph.infer.call(request)
+        self._has_seen = True
         detail: dict[str, Any] = json.loads(response.detail or "{}")
         if response.needs_plan:
             return ActionChunk(seq, np.zeros((0, 16)), True, detail)

@@ -13,7 +13,7 @@ from bench_interfaces.srv import Infer, ResetAgent, SetPlan
 from sensor_msgs.msg import CompressedImage
 
 from bench_tasks import cdr
-from bench_tasks.errors import BenchError
+from bench_tasks.errors import LateInput
 from bench_tasks.execution import CALL, Execution
 from bench_tasks.images import decode_depth, decode_frame, depth_topic, image_topic
 from bench_tasks.node_ros import (
@@ -151,7 +151,7 @@ class PolicyNode(BenchNode):
         scene = after_reset(self._scene, "the policy")
         if not self._wait_for(seq):
             have = "none" if self._state is None else str(self._state.seq)
-            raise BenchError(f"the policy has not got state {seq} and its pictures, but {have}")
+            raise LateInput(f"the policy has not got state {seq} and its pictures, but {have}")
         state = self._state
         assert state is not None
         frames = tuple(self._frames[name] for name in self._policy.metadata.cameras)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from bench_interfaces.msg import CalibratedDepth
@@ -63,7 +64,7 @@ class Pictures:
         if due:
             self.publish(self._world.capture(due))
 
-    def publish(self, frames: tuple[CameraFrame, ...]) -> None:
+    def publish(self, frames: Iterable[CameraFrame]) -> None:
         """Publish pictures with their calibration."""
         for frame in frames:
             name, size = frame.camera, (frame.width, frame.height)

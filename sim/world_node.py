@@ -32,6 +32,7 @@ from bench_tasks.node_ros import (
     BenchNode,
     answer,
     parameter,
+    serve_now,
     steady_timer,
     to_message,
     wait_for_listeners,
@@ -89,7 +90,7 @@ class WorldNode(BenchNode):
         self._chunk: ActionChunk | None = None
         self._ticking = False
         self._shown: Look | None = None
-        self._ready: tuple[Look, tuple[CameraFrame, ...]] | None = None
+        self._ready: tuple[Look, list[CameraFrame]] | None = None
         """What was shown at the present state, and what has been taken for it but not shown."""
         self._state_out = self.create_publisher(WorldStateMsg, "/world/state", TRACK)
         self._scene_out = self.create_publisher(SceneMsg, "/world/scene", LATCHED)
@@ -102,7 +103,7 @@ class WorldNode(BenchNode):
         )
         self.create_service(LoadEpisode, "/world/load_episode", self._load)
         self.create_service(Capture, "/world/capture", self._capture)
-        self.create_service(Capture, "/world/show", self._show)
+        self._shows = self.create_service(Capture, "/world/show", self._show)
         self.create_service(MoveObjects, "/world/move_objects", self._move)
         if self.realtime:
             self.create_subscription(VerdictMsg, "/episode/verdict", self._on_verdict, PERIODIC)
@@ -269,8 +270,11 @@ class WorldNode(BenchNode):
         def work() -> None:
             wanted = tuple(request.cameras), request.depth
             ready, self._ready = self._ready, None
-            frames = ready[1] if ready and ready[0] == wanted else self.world.capture(*wanted)
-            self.pictures.publish(frames)
+            taken = ready[1] if ready and ready[0] == wanted else []
+            self.pictures.publish(taken)
+            # One by one: who sees them decodes one while the next is taken.
+            for camera in request.cameras[len(taken) :]:
+                self.pictures.publish(self.world.capture((camera,), request.depth))
             response.images = [self._header(camera) for camera in request.cameras]
             self._shown = None if self.realtime else wanted
 
@@ -279,10 +283,18 @@ class WorldNode(BenchNode):
     def _foresee(self) -> None:
         """Take what was shown before a chunk after it as well: it will be asked for again.
 
-        The conductor meanwhile judges the states, so that neither waits for the other.
+        The conductor meanwhile judges the states, so that neither waits for the other. Once it has
+        asked, which it may do while a picture is taken, `_show` takes the rest.
         """
-        if self._shown:
-            self._ready, self._shown = (self._shown, self.world.capture(*self._shown)), None
+        if self._shown is None:
+            return
+        (cameras, depth), taken = self._shown, []
+        self._ready, self._shown = (self._shown, taken), None
+        for camera in cameras:
+            if self._ready is None:
+                return
+            taken += self.world.capture((camera,), depth)
+            serve_now(self._shows)
 
     def _header(self, camera: str) -> CompressedImage:
         assert self.state is not None

@@ -15,6 +15,7 @@ from bench_tasks.errors import BenchError, GoneNode, UsageError
 from bench_tasks.tasks.base import Check, Goal, Layout, ObjectSpec, Show, Task, Wait
 from bench_tasks.tasks.families.layouts import upright
 from bench_tasks.vocabulary import Answer, Metadata, Plan, SkillCall
+from policies.floors import HoldPolicy
 from policies.skills import SkillPolicy
 from sim.world import SimWorld
 
@@ -361,3 +362,35 @@ def test_a_camera_that_fails_is_not_the_planners_fault(world):
 
     with pytest.raises(BenchError, match="the renderer is gone"):
         run(NoCamera(), Scripted(LIFT, cameras=("head",)))
+
+
+def test_a_policy_that_sees_by_itself_is_asked_while_it_is_shown(world):
+    """Question and pictures are under way together; a camera that fails is not its fault."""
+    told: list = []
+
+    class SeesByItself(HoldPolicy):
+        metadata = Metadata("sees", "1", ("head",))
+        sees_by_itself = True
+
+        def ask(self, state):
+            told.append(("ask", state.seq))
+
+        def infer(self, observation):
+            told.append(("infer", observation.state.seq))
+            return super().infer(observation)
+
+    class Shows:
+        def __getattr__(self, name):
+            return getattr(world, name)
+
+        def show(self, cameras):
+            told.append(("show", *cameras))
+            if told.count(("show", "head")) == 3:
+                raise BenchError("the renderer is gone")
+
+    with pytest.raises(BenchError, match="the renderer is gone"):
+        run(Shows(), Scripted(LIFT), policy=SeesByItself())
+    show = ("show", "head")
+    assert told == [
+        ("ask", 5), show, ("infer", 5), ("ask", 15), show, ("infer", 15), ("ask", 25), show
+    ]  # fmt: skip

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import queue
 import threading
+from collections import Counter
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from bench_tasks import cdr
-from bench_tasks.errors import BenchError
-from bench_tasks.vocabulary import ObjectInfo, Scene, WorldState
+from bench_tasks.errors import BenchError, LateInput
+from bench_tasks.vocabulary import ObjectInfo, Observation, Scene, WorldState
 
 pytestmark = pytest.mark.ros
 
@@ -41,7 +43,7 @@ def policy(nodes, client):
 
     from bench_tasks.node_ros import TRACK, Caller, wait_for_listeners
 
-    nodes.start("policy", policy="hold", input_wait_s=3.0)
+    nodes.start("policy", policy="hold", input_wait_s=2.0)
     chunks: queue.Queue = queue.Queue()
     client.create_subscription(ChunkMsg, "/policy/action_chunk", chunks.put, TRACK, raw=True)
     out = client.create_publisher(StateMsg, "/world/state", TRACK)
@@ -81,7 +83,7 @@ def test_a_state_that_does_not_come_is_an_error_in_bounded_time(policy):
     out, reset, infer, chunks = policy
     begin(reset)
     out.publish(state(3))
-    with pytest.raises(BenchError, match="has not got state 4 .* but 3"):
+    with pytest.raises(LateInput, match="has not got state 4 .* but 3"):
         infer.call(Infer.Request(seq=4))
     assert infer.call(Infer.Request(seq=3)).actions == 10, "it goes on afterwards"
     assert cdr.decode_chunk(chunks.get(timeout=30)).seq == 3
@@ -94,3 +96,45 @@ def test_before_the_first_episode_it_says_so(policy):
     with pytest.raises(BenchError, match="before it was reset"):
         infer.call(Infer.Request(seq=0))
     assert chunks.empty()
+
+
+class Counting:
+    """A caller that counts its calls."""
+
+    def __init__(self, caller) -> None:
+        self.caller, self.begun = caller, 0
+
+    def begin(self, request):
+        self.begun += 1
+        return self.caller.begin(request)
+
+    def call(self, request):
+        return self.begin(request).result()
+
+
+def test_the_conductor_asks_ahead_and_again_when_that_was_too_early(policy):
+    """What the world takes its time for is not the policy's failure."""
+    from bench_tasks.remote_ros import RemotePolicy
+
+    out, reset, infer, _ = policy
+    counted = Counting(infer)
+    remote = RemotePolicy(SimpleNamespace(policy_reset=reset, infer=counted, sent=Counter()))
+    remote.reset(SCENE, 0)
+
+    def answered(seq: int) -> bool:
+        data = state(seq)
+        out.publish(data)
+        chunk = remote.infer(Observation(cdr.decode_state(data)))
+        return (chunk.seq, len(chunk.values)) == (seq, 10)
+
+    remote.ask(cdr.decode_state(state(0)))
+    assert counted.begun == 0, "of the first pictures nobody knows how long they take"
+    assert answered(0) and counted.begun == 1
+    remote.ask(cdr.decode_state(state(10)))
+    assert counted.begun == 2
+    assert answered(10) and counted.begun == 2
+    remote.ask(cdr.decode_state(state(20)))
+    assert remote._asked is not None and remote._asked._done.wait(30.0), "it gives up waiting"
+    assert answered(20) and counted.begun == 4, "asked ahead in vain, then again"
+    with pytest.raises(LateInput, match="has not got state 30 .* but 20"):
+        remote.infer(Observation(cdr.decode_state(state(30))))

@@ -64,32 +64,40 @@ def test_objects_are_moved_and_pictures_taken(world):
 
 
 def test_what_is_shown_is_published_and_is_of_the_present_state(world, client):
-    """Also where the world has looked ahead, after a chunk, and something has been moved since."""
+    """Also where the world has looked ahead, after a chunk, and something has been moved since.
+
+    Asked at once after a state, it is still taking the pictures.
+    """
     from bench_interfaces.srv import Capture, MoveObjects
     from sensor_msgs.msg import CompressedImage
 
-    from bench_tasks.images import decode_frame
+    from bench_tasks.images import decode_frame, image_topic
     from bench_tasks.node_ros import PERIODIC
 
-    heard: queue.Queue = queue.Queue()
-    client.create_subscription(
-        CompressedImage, "/head/image_raw/compressed", heard.put, PERIODIC, raw=True
-    )
+    cameras = ["head", "left_wrist", "third"]
+    heard: dict[str, queue.Queue] = {camera: queue.Queue() for camera in cameras}
+    for camera, found in heard.items():
+        client.create_subscription(
+            CompressedImage, image_topic(camera), found.put, PERIODIC, raw=True
+        )
     show = world.caller(Capture, "/world/show")
     capture, move = (world.caller(kind, name) for kind, name in (
         (Capture, "/world/capture"), (MoveObjects, "/world/move_objects")))  # fmt: skip
-    request = Capture.Request(cameras=["head"])
+    request = Capture.Request(cameras=cameras)
     pictures = []
     for seq in range(3):
-        (header,) = show.call(request).images
-        assert not header.data
-        frame = decode_frame(heard.get(timeout=DEADLINE_S))
-        stamp = header.header.stamp
-        assert frame.seq == seq and stamp.sec * 10**9 + stamp.nanosec == frame.stamp_ns
-        (same,) = capture.call(request).images
-        assert bytes(same.data) == frame.data
-        heard.get(timeout=DEADLINE_S)
-        pictures.append(frame.data)
+        headers = show.call(request).images
+        shown = [decode_frame(heard[camera].get(timeout=DEADLINE_S)) for camera in cameras]
+        for camera, header, frame in zip(cameras, headers, shown, strict=True):
+            assert not header.data and header.header.frame_id == f"{camera}_optical_frame"
+            stamp = header.header.stamp
+            assert frame.seq == seq and stamp.sec * 10**9 + stamp.nanosec == frame.stamp_ns
+        same = capture.call(request).images
+        assert [bytes(image.data) for image in same] == [frame.data for frame in shown]
+        for found in heard.values():
+            found.get(timeout=DEADLINE_S)
+            assert found.empty(), "each picture is published once"
+        pictures.append(shown[0].data)
         world.send(seq, world.hold(1))
         world.state()
         if seq == 1:
