@@ -36,6 +36,7 @@ from bench_tasks.bag import read_bag
 from bench_tasks.config import RunConfig
 from bench_tasks.domain import claim_domain
 from bench_tasks.errors import UsageError
+from bench_tasks.images import camera_of_topic
 from bench_tasks.runner import run
 from bench_tasks.vocabulary import ActionChunk, Metadata, Observation, Plan, Scene
 
@@ -118,6 +119,12 @@ def over_ros(out: Path, seconds: float, clock: str, **execution: object) -> Path
     return out / TASK / "000001"
 
 
+def _pictures(bag: Path) -> dict[str, int]:
+    """How many pictures a bag holds, by topic."""
+    counts = read_bag(bag).manifest["message_counts"]
+    return {topic: count for topic, count in counts.items() if camera_of_topic(topic)}
+
+
 def lockstep(seconds: float, turns: int) -> None:
     """What ROS adds to the wall time of the same episode."""
     prepare(seconds)
@@ -128,8 +135,11 @@ def lockstep(seconds: float, turns: int) -> None:
             here = RunConfig((TASK,), policy="waving", episodes=2, image_size="224x224",
                              cameras=(), out=f"{folder}/here{turn}")  # fmt: skip
             one = run(here).episodes[1]
-            two = scoring.score_bag(over_ros(Path(folder, f"ros{turn}"), seconds, "lockstep"))
+            bag = over_ros(Path(folder, f"ros{turn}"), seconds, "lockstep")
+            two = scoring.score_bag(bag)
             assert one.scored and two.scored and one.wall_s and two.wall_s
+            pictures = _pictures(bag), _pictures(Path(here.out, TASK, "000001"))
+            assert pictures[0] == pictures[1], pictures
             share = 1 - one.wall_s / two.wall_s
             rows.append((one.wall_s, two.wall_s, share))
             print(f"{turn:4} {one.wall_s:8.2f} {two.wall_s:8.2f} {share:10.1%}  "
