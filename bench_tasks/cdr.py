@@ -41,15 +41,28 @@ def canonical(type_name: str, data: bytes) -> bytes:
 _STATE_TYPE = "bench_interfaces/msg/WorldState"
 _STATE_HEAD = struct.Struct("<QiI")
 _COUNT = struct.Struct("<I")
-_ARM_SIZES = (14, 14, 14, 2, 14, 16)
-"""joint_position, joint_velocity, joint_effort, gripper_opening, ee_pose, command."""
+_ARMS = ("joint_position", "joint_velocity", "joint_effort", "gripper_opening", "ee_pose",
+         "command")  # fmt: skip
+
+
+def _arm_sizes(joints: int, command: int) -> tuple[int, ...]:
+    """Sizes of the arrays `_ARMS`; ValueError when no robot has so many joints and commands.
+
+    Two arms of seven joints are there at least, and what a humanoid has besides: some of it is
+    commanded (see `embodiments`).
+    """
+    if joints < 14:
+        raise ValueError(f"state: joint_position has {joints} values, not 14 or more")
+    if not ACTION_SIZE <= command <= joints + 2:
+        raise ValueError(f"state: command has {command} values, not {ACTION_SIZE} to {joints + 2}")
+    return (joints, joints, joints, 2, 14, command)
 
 
 @cache
-def _counts(objects: int, contacts: int) -> tuple[bytes, ...]:
+def _counts(sizes: tuple[int, ...], objects: int, contacts: int) -> tuple[bytes, ...]:
     """Before each array: padding, its length, padding. Constant for given sizes."""
     position, found = _STATE_HEAD.size, []
-    sizes = (*_ARM_SIZES, 7 * objects, 6 * objects)
+    sizes = (*sizes, 7 * objects, 6 * objects)
     for size, item in [*((s, 8) for s in sizes), (2 * contacts, 2), (contacts, 8)]:
         lead = bytes(-position % 4) + _COUNT.pack(size)
         position += len(lead)
@@ -70,28 +83,24 @@ def _bytes(array: np.ndarray, size: int, name: str) -> bytes:
 def encode_state(state: WorldState) -> bytes:
     """One WorldState message. ValueError when an array has not the size its docstring says."""
     objects, contacts = len(state.object_pose), len(state.contact_force)
-    c = _counts(objects, contacts)
+    sizes = _arm_sizes(np.size(state.joint_position), np.size(state.command))
+    c = _counts(sizes, objects, contacts)
     pair = np.ascontiguousarray(state.contact_pair, "<u2")
     if pair.size != 2 * contacts:
         raise ValueError(f"state: {contacts} contact forces but {pair.size} contact indices")
     sec, nanosec = divmod(state.stamp_ns, 1_000_000_000)
     return b"".join((
         HEADER, _STATE_HEAD.pack(state.seq, sec, nanosec),
-        c[0], _bytes(state.joint_position, 14, "joint_position"),
-        c[1], _bytes(state.joint_velocity, 14, "joint_velocity"),
-        c[2], _bytes(state.joint_effort, 14, "joint_effort"),
-        c[3], _bytes(state.gripper_opening, 2, "gripper_opening"),
-        c[4], _bytes(state.ee_pose, 14, "ee_pose"),
-        c[5], _bytes(state.command, 16, "command"),
+        *(
+            part
+            for k, (name, size) in enumerate(zip(_ARMS, sizes, strict=True))
+            for part in (c[k], _bytes(getattr(state, name), size, name))
+        ),
         c[6], _bytes(state.object_pose, 7 * objects, "object_pose"),
         c[7], _bytes(state.object_twist, 6 * objects, "object_twist"),
         c[8], pair.tobytes(),
         c[9], _bytes(state.contact_force, contacts, "contact_force"),
     ))  # fmt: skip
-
-
-_ARMS_END = 24 + 8 * (sum(_ARM_SIZES) + len(_ARM_SIZES) - 1)
-"""Offset in the body just behind `command`: everything before it has a constant place."""
 
 
 def decode_state(data: bytes) -> WorldState:
@@ -103,12 +112,15 @@ def decode_state(data: bytes) -> WorldState:
         seq, sec, nanosec = _STATE_HEAD.unpack_from(body)
         f8 = np.frombuffer(body, "<f8", len(body) // 8)
         index, arms = 3, []
-        for size in _ARM_SIZES:
-            if _COUNT.unpack_from(body, 8 * index - 8)[0] != size:
-                raise ValueError(f"state {seq}: an array of the arms has not {size} values")
+        for _ in _ARMS:
+            # Each of them is a multiple of 8 bytes, so all begin at one.
+            size = _COUNT.unpack_from(body, 8 * index - 8)[0]
             arms.append(f8[index : index + size])
             index += size + 1
-        position = _ARMS_END
+        found = tuple(map(len, arms))
+        if found != _arm_sizes(found[0], found[-1]):
+            raise ValueError(f"state {seq}: arrays of the arms have {found} values")
+        position = 8 * index - 8
         tail = []
         for item, dtype in ((8, "<f8"), (8, "<f8"), (2, "<u2"), (8, "<f8")):
             position += -position % 4
@@ -176,21 +188,39 @@ def decode_scene(data: bytes) -> Scene:
 def encode_chunk(chunk: ActionChunk, stamp_ns: int, period_ns: int) -> bytes:
     """ActionChunk asked for at `stamp_ns`, one action per `period_ns`."""
     values = np.asarray(chunk.values, dtype=np.float64)
-    if values.ndim != 2 or values.shape[1] != ACTION_SIZE:
-        raise ValueError(f"chunk values have shape {values.shape}, not (k, {ACTION_SIZE})")
+    if values.ndim != 2 or values.shape[1] < ACTION_SIZE:
+        raise ValueError(f"chunk values have shape {values.shape}, not (k, {ACTION_SIZE} or more)")
     return encode(
         "bench_interfaces/msg/ActionChunk",
         {"stamp": split_ns(stamp_ns), "seq": chunk.seq, "period_ns": period_ns,
-         "layout": "joint_position", "values": values.ravel()},
+         "layout": _layout(values.shape[1]), "values": values.ravel()},
     )  # fmt: skip
 
 
 def decode_chunk(data: bytes) -> ActionChunk:
     """Inverse of `encode_chunk`."""
     raw = decode("bench_interfaces/msg/ActionChunk", data)
-    if raw["layout"] != "joint_position" or len(raw["values"]) % ACTION_SIZE:
+    size = _action_size(raw["layout"])
+    if not size or len(raw["values"]) % size:
         raise ValueError(f"chunk of {len(raw['values'])} values in layout {raw['layout']!r}")
-    return ActionChunk(raw["seq"], np.reshape(raw["values"], (-1, ACTION_SIZE)))
+    return ActionChunk(raw["seq"], np.reshape(raw["values"], (-1, size)))
+
+
+_LAYOUT = "joint_position"
+
+
+def _layout(size: int) -> str:
+    """Name of the layout of actions of this size; the FR3 pair's has no number."""
+    return _LAYOUT if size == ACTION_SIZE else f"{_LAYOUT}:{size}"
+
+
+def _action_size(layout: str) -> int:
+    """Inverse of `_layout`; 0 for a layout that is none of ours."""
+    if layout == _LAYOUT:
+        return ACTION_SIZE
+    name, _, number = layout.partition(":")
+    right = name == _LAYOUT and number.isascii() and number.isdigit() and len(number) < 4
+    return int(number) if right and int(number) > ACTION_SIZE else 0
 
 
 def encode_event(event: Event) -> bytes:
@@ -237,7 +267,7 @@ def decode_verdict(data: bytes) -> Verdict:
 
 
 def encode_joint_state(state: WorldState, names: tuple[str, ...]) -> bytes:
-    """sensor_msgs/JointState of the 14 arm joints, named as in `Scene.joint_names`."""
+    """sensor_msgs/JointState of the joints, named as in `Scene.joint_names`."""
     return encode(
         "sensor_msgs/msg/JointState",
         {"header": {"stamp": split_ns(state.stamp_ns), "frame_id": ""}, "name": names,

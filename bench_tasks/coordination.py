@@ -11,7 +11,7 @@ from typing import Any
 
 from bench_tasks.tasks.base import Task
 from bench_tasks.view import View
-from bench_tasks.vocabulary import ARMS, Scene
+from bench_tasks.vocabulary import ARMS, ROBOT_PART, Scene
 
 __all__ = ["Coordination"]
 
@@ -28,7 +28,9 @@ class Coordination:
     def __init__(self, task: Task, scene: Scene) -> None:
         """Start measuring what the mode of `task` asks for; nothing in the other modes."""
         self._task, self._mode = task, task.mode
-        self._loose = tuple(item.name for item in scene.objects if not item.fixed)
+        self._loose = tuple(
+            item.name for item in scene.objects if not item.fixed and item.kind != ROBOT_PART
+        )
         self._work_ns = (0, 0)
         self._both_ns = 0
         self._held_ns = 0
@@ -46,8 +48,8 @@ class Coordination:
 
     def _on_work(self, view: View, period_ns: int) -> None:
         state = view.state
-        speeds = state.joint_velocity.tolist()
-        command = (float(state.command[7]), float(state.command[15]))
+        speeds = state.joint_velocity[-14:].tolist()
+        command = (float(state.command[-9]), float(state.command[-1]))
         before = command if self._gripper is None else self._gripper
         self._gripper = command
         works, spent = [], [0, 0]
@@ -64,7 +66,7 @@ class Coordination:
         state = view.state
         # Most states end here: a hand that holds something is kept open by it.
         for k in range(2):
-            if not state.gripper_opening[k] - state.command[8 * k + 7] > KEPT_OPEN_M:
+            if not state.gripper_opening[k] - state.command[8 * k - 9] > KEPT_OPEN_M:
                 return
         for name in self._loose:
             if all(view.grasped(name, arm) for arm in ARMS):

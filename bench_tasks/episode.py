@@ -248,7 +248,8 @@ class _Run:
             turn += 1
 
     def _infer(self, observation: Observation) -> ActionChunk:
-        return self.policy.infer(observation).checked(observation.state.seq)
+        state = observation.state
+        return self.policy.infer(observation).checked(state.seq, len(state.command))
 
     def _replan(self, turn: int, feedback: dict) -> dict | None:
         """Ask for the next steps and hand them to the policy.

@@ -69,12 +69,12 @@ sensor_msgs/RegionOfInterest roi
 # Two arms, left then right. SI units, world frame, quaternions as w, x, y, z.
 uint64 seq
 builtin_interfaces/Time stamp
-float64[] joint_position    # 14, rad
-float64[] joint_velocity    # 14, rad/s
-float64[] joint_effort      # 14, Nm
+float64[] joint_position    # 14 (a humanoid has more: legs, waist, then arms), rad
+float64[] joint_velocity    # as many, rad/s
+float64[] joint_effort      # as many, Nm
 float64[] gripper_opening   # 2, m between the fingers
 float64[] ee_pose           # 2 x 7, tool centre point: x y z qw qx qy qz
-float64[] command           # 16, the action executed in the period that led here
+float64[] command           # 16 (humanoid: waist first), the action executed in the last period
 float64[] object_pose       # n x 7, rows as in Scene.objects
 float64[] object_twist      # n x 6, linear m/s then angular rad/s
 uint16[] contact_pair       # m x 2, indices into Scene.entities
@@ -84,8 +84,8 @@ float64[] contact_force     # m, summed normal force, N
 builtin_interfaces/Time stamp
 uint64 seq
 int64 period_ns
-string layout               # "joint_position"
-float64[] values            # k x 16
+string layout               # "joint_position", or "joint_position:n" for n numbers an action
+float64[] values            # k x 16, or k x n
 """,
     "bench_interfaces/msg/CalibratedDepth": """
 # Depth of a picture of the same size, and what takes it to the world.

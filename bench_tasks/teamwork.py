@@ -17,7 +17,7 @@ import numpy as np
 from bench_tasks.coordination import GRIPPER_M_S, KEPT_OPEN_M, MOVING_RAD_S
 from bench_tasks.robots import TCP_OFFSET_M, base_position
 from bench_tasks.view import View
-from bench_tasks.vocabulary import ARMS, GRIPPER_COLUMNS, Event, Scene, WorldState
+from bench_tasks.vocabulary import ARMS, FR3_PAIR, GRIPPER_COLUMNS, Event, Scene, WorldState
 
 __all__ = ["MEASURES", "PARTNER", "PARTNERS", "check_teamwork", "tcp_position", "teamwork_of"]
 
@@ -68,6 +68,8 @@ def teamwork_of(
 ) -> dict[str, Any]:
     """The measures of an episode and its partner; {} when the arms were never to act.
 
+    {} also for other robots than the FR3 pair, whose links the measures know.
+
     `MEASURES` are times (s) of what this module tells at its head, from the event `act` to the end,
     and the worst pull (m); `partner` is what the events `PARTNER` say, {} when there were none:
     `kind`, `odd`, `factor`, `stranger`, and for each agent the means `rad`, `still_rad` and the
@@ -76,7 +78,7 @@ def teamwork_of(
     events = list(events)
     begin = next((event.seq for event in events if event.kind == "act"), None)
     end = next((event.seq for event in events if event.kind == "end"), None)
-    if scene is None or begin is None:
+    if scene is None or begin is None or scene.embodiment != FR3_PAIR:
         return {}
     acted = [s for s in states if s.seq >= begin and (end is None or s.seq <= end)]
     if len(acted) < 2:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bench_tasks.vocabulary import ARMS, Scene, WorldState
+from bench_tasks.vocabulary import ARMS, ROBOT_PART, Scene, WorldState
 
 __all__ = ["View", "compose", "invert", "quat_from_yaw", "rotate", "rotation_matrix", "yaw_of"]
 
@@ -117,8 +117,8 @@ class View:
         )
 
     def all_at_rest(self) -> bool:
-        """Whether every object is at rest."""
-        return all(self.at_rest(o.name) for o in self.scene.objects)
+        """Whether every object is at rest; a humanoid's own body never quite is."""
+        return all(self.at_rest(o.name) for o in self.scene.objects if o.kind != ROBOT_PART)
 
     def force(self, a: str, b: str) -> float:
         """Summed normal force between two entities, N; 0 when they do not touch.
@@ -154,7 +154,7 @@ class View:
         A fist that pushes also presses with both fingers, but nothing keeps it open.
         """
         k = ARMS.index(arm)
-        kept_open = self.state.gripper_opening[k] - self.state.command[8 * k + 7]
+        kept_open = self.state.gripper_opening[k] - self.state.told_opening[k]
         if not kept_open > SQUEEZE_M:
             return False
         return self.touching(name, f"{arm}_finger1", force_n) and self.touching(

@@ -48,10 +48,17 @@ __all__ = [
 ARMS = ("left", "right")
 CONTROL_PERIOD_NS = 20_000_000
 ACTION_SIZE = 16
-"""[7 joint positions (rad), gripper opening (m)] for the left arm, then for the right."""
+"""[7 joint positions (rad), gripper opening (m)] for the left arm, then for the right: what an
+action of the FR3 pair is, and what those of every robot end with (see `embodiments`)."""
 ARM_COLUMNS, GRIPPER_COLUMNS = np.r_[0:7, 8:15], np.array([7, 15])
 """Columns of an action that are joint positions, and those that are openings."""
 MAX_OPENING_M = 0.08
+FR3_PAIR = "fr3_pair"
+"""Name of the robot that tasks and recordings are of where they name none (see `embodiments`)."""
+ROBOT_PART = "robot"
+"""Kind of an entry among a scene's objects that is a part of the robot: a humanoid's pelvis."""
+UPRIGHT = "on its feet"
+"""Name of the condition that a humanoid has not fallen: it ends the episode when it breaks."""
 AXES = (
     "clutter", "light", "table_height", "texture", "camera", "size", "friction", "paraphrase",
 )
@@ -91,8 +98,10 @@ class Scene:
     `entities` names the parties of contacts; `WorldState.contact_pair` indexes it. `params` holds
     what the task drew for this seed (targets, golds) and is what scoring reads back from the bag.
     `vary` are the axes of randomisation that were on; `base_height_m` is how far the arms' bases
-    stand above the table top, which is the world frame's z = 0. `evolved` names for each kind the
-    evolved object (`object_sets.Evolved.name`, which identifies its content) in its place.
+    (a humanoid's feet) stand above the table top, which is the world frame's z = 0. `evolved` names
+    for each kind the evolved object (`object_sets.Evolved.name`, which identifies its content) in
+    its place.
+    `robot` is what moves (sim or hardware), `embodiment` which kind of robot it is.
     """
 
     task: str
@@ -108,6 +117,7 @@ class Scene:
     base_height_m: float = 0.0
     evolved: dict[str, str] = field(default_factory=dict)
     control_period_ns: int = CONTROL_PERIOD_NS
+    embodiment: str = FR3_PAIR
 
     def index(self, name: str) -> int:
         """Row of object `name` in `WorldState.object_pose`; UsageError when there is none."""
@@ -127,7 +137,9 @@ class Scene:
     def robot_entities(self) -> frozenset[int]:
         """Indices in `entities` of the parts of either arm."""
         parts = [f"{arm}_{part}" for arm in ARMS for part in ("arm", "hand", "finger1", "finger2")]
-        return frozenset(self.entity(part) for part in parts)
+        # A humanoid's other parts, which a pair of arms has not.
+        more = [part for part in ("body", "left_foot", "right_foot") if part in self._parties]
+        return frozenset(self.entity(part) for part in (*parts, *more))
 
     # Goals ask by name a hundred times a state: the rows are looked up once a scene.
 
@@ -173,9 +185,10 @@ class Scene:
 class WorldState:
     """One control period of the state track.
 
-    joint_position (14,) rad, joint_velocity (14,) rad/s, joint_effort (14,) Nm: left then right.
+    joint_position (14,) rad, joint_velocity (14,) rad/s, joint_effort (14,) Nm: left then right;
+    a humanoid's legs and waist come before them (`Scene.joint_names`).
     gripper_opening (2,) m between the fingers. ee_pose (2, 7) TCP poses in the world frame.
-    command (16,) the action that was executed in the period that led here.
+    command (16,), a humanoid's longer by its waist: the action executed in the period before.
     object_pose (n, 7) and object_twist (n, 6) [linear m/s, angular rad/s], world frame, rows as in
     `Scene.objects`. contact_pair (m, 2) uint16 indices into `Scene.entities`, contact_force (m,)
     the summed normal force in N.
@@ -196,9 +209,16 @@ class WorldState:
 
     @property
     def measured(self) -> np.ndarray:
-        """Joint positions and gripper openings (16,) in the layout of an action."""
-        joints = self.joint_position.reshape(len(ARMS), -1)
-        return np.column_stack([joints, self.gripper_opening]).ravel()
+        """Joint positions and gripper openings in the layout of an action."""
+        joints = self.joint_position[-14:].reshape(len(ARMS), -1)
+        arms = np.column_stack([joints, self.gripper_opening]).ravel()
+        torso = len(self.command) - ACTION_SIZE
+        return np.concatenate([self.joint_position[-14 - torso : -14], arms]) if torso else arms
+
+    @property
+    def told_opening(self) -> np.ndarray:
+        """Openings (2,) m that the hands are told to have."""
+        return self.command[[-9, -1]]
 
 
 @dataclass(frozen=True)
@@ -267,7 +287,9 @@ def _make_plain(owner: object, *names: str) -> None:
 
 @dataclass(frozen=True)
 class ActionChunk:
-    """Consecutive actions (k, 16) that answer state `seq`, one per control period.
+    """Consecutive actions (k, n) that answer state `seq`, one per control period.
+
+    n is 16 for the FR3 pair, else as the robot's `Embodiment` says.
 
     k = 0 with `needs_plan` says that the policy has nothing to do until it is given a plan;
     `detail` then tells how the last plan went (see `Policy.infer`).
@@ -283,8 +305,11 @@ class ActionChunk:
         if self.detail:
             _make_plain(self, "detail")
 
-    def checked(self, seq: int) -> ActionChunk:
-        """Return the chunk, its values float64; BenchError unless it can answer state `seq`."""
+    def checked(self, seq: int, size: int = ACTION_SIZE) -> ActionChunk:
+        """Return the chunk, its values float64; BenchError unless it can answer state `seq`.
+
+        `size` is the number of values in an action.
+        """
         if self.needs_plan:
             return self
         if self.seq != seq:
@@ -293,8 +318,8 @@ class ActionChunk:
             values = np.asarray(self.values, dtype=np.float64)
         except (TypeError, ValueError):
             raise BenchError("an action chunk holds what is not a number") from None
-        if values.ndim != 2 or values.shape[1] != ACTION_SIZE or len(values) == 0:
-            raise BenchError(f"an action chunk must be (k, {ACTION_SIZE}), got {values.shape}")
+        if values.ndim != 2 or values.shape[1] != size or len(values) == 0:
+            raise BenchError(f"an action chunk must be (k, {size}), got {values.shape}")
         if not np.isfinite(values).all():
             raise BenchError("an action chunk holds a number that is not finite")
         return self if values is self.values else replace(self, values=values)

@@ -31,7 +31,8 @@ PLANNERS: dict[str, str] = {
 """Planner name -> where its class is."""
 
 POLICIES: dict[str, str] = {
-    "skills": "policies.skills:SkillPolicy",
+    "skills": "policies.by_robot:RobotSkills",
+    "humanoid": "policies.humanoid:HumanoidPolicy",
     "random": "policies.floors:RandomPolicy",
     "hold": "policies.floors:HoldPolicy",
     "wam": "policies.wam.policy:WamPolicy",

@@ -34,6 +34,7 @@ from typing import Any
 
 import numpy as np
 
+from bench_tasks import embodiments
 from bench_tasks.errors import BenchError
 from bench_tasks.execution import CALL, HOLD_S, Execution, periods
 from bench_tasks.protocols import Policy
@@ -94,9 +95,9 @@ class ExecutedPolicy:
         """The policy's own."""
         return self._policy.metadata
 
-    def _begin(self, period_ns: int) -> None:
+    def _begin(self, period_ns: int, size: int = ACTION_SIZE) -> None:
         self._period_ns = period_ns
-        self._rows, self._from = np.zeros((0, ACTION_SIZE)), 0
+        self._rows, self._from = np.zeros((0, size)), 0
         """What the arms do, from state `_from` on."""
         self._takes_plans = False
         self._delays: deque[int] = deque(maxlen=LATEST_DELAYS)
@@ -107,7 +108,7 @@ class ExecutedPolicy:
         """Begin an episode; BenchError when the policy is still busy with the last one."""
         if self._thread is not None and self._thread.is_alive():
             raise BenchError("the policy is still busy with a call of an earlier episode")
-        self._begin(scene.control_period_ns)
+        self._begin(scene.control_period_ns, embodiments.get(scene.embodiment).action_size)
         self._policy.reset(scene, seed)
 
     def accept(self, plan: Plan) -> None:
@@ -143,7 +144,7 @@ class ExecutedPolicy:
             else:
                 weights = overlap_weights(len(ahead), self._expected_delay())
                 chunk = inpaint(observation, ahead.copy(), weights)  # type: ignore[misc]
-            return chunk.checked(observation.state.seq)
+            return chunk.checked(observation.state.seq, len(observation.state.command))
 
         begun = time.perf_counter_ns()
         measured = self._execution.latency == "measured"
@@ -184,7 +185,7 @@ class ExecutedPolicy:
         latency_ns = execution.charged_ns(wall_ns)
         delay = periods(latency_ns, self._period_ns)
         self._delays.append(delay)
-        values = np.zeros((0, ACTION_SIZE)) if chunk is None else chunk.values
+        values = self._rows[:0] if chunk is None else chunk.values
         late = self._why_late(state.seq, chunk, latency_ns, delay)
         last = ahead[-1] if len(ahead) else state.command
         held = np.tile(last, (max(0, delay - len(ahead)), 1))

@@ -156,7 +156,8 @@ class PolicyNode(BenchNode):
         assert state is not None
         frames = tuple(self._frames[name] for name in self._policy.metadata.cameras)
         # A chunk that the conductor would refuse must not get to the world.
-        chunk = self._policy.infer(Observation(state, frames)).checked(state.seq)
+        chunk = self._policy.infer(Observation(state, frames))
+        chunk = chunk.checked(state.seq, len(state.command))
         response.needs_plan = chunk.needs_plan
         # In realtime more is published than is executed before the next call.
         response.actions = chunk.detail.get(CALL, {}).get("until_next", len(chunk.values))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import mujoco
@@ -10,10 +11,13 @@ import numpy as np
 from bench_tasks.images import MAX_SIZE
 from bench_tasks.robots import TCP_OFFSET_M, arm_mjcf, base_position
 from bench_tasks.tasks.base import ObjectSpec
-from bench_tasks.vocabulary import ARMS, ObjectInfo
+from bench_tasks.vocabulary import ARMS, ROBOT_PART, ObjectInfo
 from sim.objects import build
 
-__all__ = ["CAMERAS", "Cell", "build_cell"]
+__all__ = [
+    "CAMERAS", "PHYSICS_STEP_S", "Cell", "add_camera", "build_cell", "camera_axes", "finished",
+    "new_spec",
+]  # fmt: skip
 
 PHYSICS_STEP_S = 0.002
 GRIP_FORCE_N = 60.0
@@ -43,7 +47,7 @@ _VARIED = (
 )
 
 
-def _camera_axes(position, target) -> list[float]:
+def camera_axes(position, target) -> list[float]:
     """MjSpec `xyaxes` of a camera at `position` that looks at `target`, image up = world up."""
     forward = np.asarray(target, float) - np.asarray(position, float)
     forward /= np.linalg.norm(forward)
@@ -52,7 +56,8 @@ def _camera_axes(position, target) -> list[float]:
     return [*right, *np.cross(right, forward)]
 
 
-def _add_camera(body: mujoco.MjsBody, name: str, position, xyaxes, fovy_deg: float) -> None:
+def add_camera(body: mujoco.MjsBody, name: str, position, xyaxes, fovy_deg: float) -> None:
+    """A camera on a body; `xyaxes` are the picture's x (right) and y (up) in the body's frame."""
     x, y = np.asarray(xyaxes[:3], float), np.asarray(xyaxes[3:], float)
     quat = np.zeros(4)
     mujoco.mju_mat2Quat(quat, np.stack([x, y, np.cross(x, y)], axis=1).ravel())
@@ -118,20 +123,20 @@ def _add_arm(spec: mujoco.MjSpec, arm: str, pretty: bool) -> None:
     hand = robot.body("hand")
     hand.add_site(name="tcp", pos=[0, 0, TCP_OFFSET_M], size=[0.004, 0.004, 0.004], group=4)
     # Beside the fingers, looking past them, image up away from the hand.
-    _add_camera(hand, "wrist", [0.08, 0.0, 0.03], [0, 1, 0, 0.839, 0, 0.545], 75.0)
+    add_camera(hand, "wrist", [0.08, 0.0, 0.03], [0, 1, 0, 0.839, 0, 0.545], 75.0)
     frame = spec.worldbody.add_frame(pos=list(base_position(arm)))
     spec.attach(robot, prefix=f"{arm}_", frame=frame)
 
 
-def build_cell(
-    objects: tuple[ObjectSpec, ...], pretty: bool = False, scale: float = 1.0
-) -> Cell:
-    """Compile the cell with these objects (0.3 s, or 1.5 s with the visual meshes).
+def new_spec(
+    name: str, pretty: bool, extent: tuple[list[float], float], spec: mujoco.MjSpec | None = None
+) -> mujoco.MjSpec:
+    """A world with options, sky and lights; `extent` is what it is about: centre, size.
 
-    `scale` multiplies every length of the objects.
+    Empty unless a `spec` is given that has something in it.
     """
-    spec = mujoco.MjSpec()
-    spec.modelname = "dual_fr3"
+    spec = spec or mujoco.MjSpec()
+    spec.modelname = name
     option = spec.option
     option.timestep = PHYSICS_STEP_S
     option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
@@ -143,7 +148,7 @@ def build_cell(
     spec.visual.quality.shadowsize = 4096
     spec.visual.global_.offwidth, spec.visual.global_.offheight = MAX_SIZE
     # In units of the extent, which is fixed here so that no object changes what is drawn.
-    spec.stat.extent, spec.stat.center = 1.0, [0.35, 0.0, 0.2]
+    spec.stat.center, spec.stat.extent = extent
     spec.visual.map.znear, spec.visual.map.zfar = 0.01, 20.0
     spec.visual.map.shadowclip = 1.0
     spec.add_texture(
@@ -151,14 +156,25 @@ def build_cell(
         builtin=mujoco.mjtBuiltin.mjBUILTIN_GRADIENT, rgb1=[0.78, 0.82, 0.86],
         rgb2=[0.55, 0.60, 0.66],
     )
-    world = spec.worldbody
-    world.add_light(
+    spec.worldbody.add_light(
         pos=[0.3, 0.0, 2.2], dir=[0.1, 0.0, -1.0], diffuse=[0.6, 0.6, 0.6], castshadow=pretty,
         type=mujoco.mjtLightType.mjLIGHT_DIRECTIONAL,
     )
     spec.visual.headlight.ambient = [0.35, 0.35, 0.35]
     spec.visual.headlight.diffuse = [0.35, 0.35, 0.35]
     spec.visual.headlight.specular = [0.0, 0.0, 0.0]
+    return spec
+
+
+def build_cell(
+    objects: tuple[ObjectSpec, ...], pretty: bool = False, scale: float = 1.0
+) -> Cell:
+    """Compile the cell with these objects (0.3 s, or 1.5 s with the visual meshes).
+
+    `scale` multiplies every length of the objects.
+    """
+    spec = new_spec("dual_fr3", pretty, ([0.35, 0.0, 0.2], 1.0))
+    world = spec.worldbody
     world.add_geom(
         name="table", type=mujoco.mjtGeom.mjGEOM_BOX, pos=[0.45, 0.0, -0.02],
         size=[0.55, 0.85, 0.02], rgba=[0.72, 0.62, 0.50, 1.0], friction=[0.9, 0.01, 0.0005],
@@ -174,31 +190,40 @@ def build_cell(
             size=[0.1, 0.1, 0.355], rgba=[0.2, 0.2, 0.22, 1.0], contype=0, conaffinity=0,
         )
     head, third = [-0.05, 0.0, 0.85], [1.55, -0.75, 0.95]
-    _add_camera(world, "head", head, _camera_axes(head, [0.48, 0.0, 0.0]), 62.0)
-    _add_camera(world, "third", third, _camera_axes(third, [0.28, 0.0, 0.24]), 50.0)
+    add_camera(world, "head", head, camera_axes(head, [0.48, 0.0, 0.0]), 62.0)
+    add_camera(world, "third", third, camera_axes(third, [0.28, 0.0, 0.24]), 50.0)
     for arm in ARMS:
         _add_arm(spec, arm, pretty)
     infos = tuple(build(spec, item, scale) for item in objects)
-    model = spec.compile()
-    entities, geom_entity = _entities(model, infos)
-    nominal = {name: getattr(model, name).copy() for name in _VARIED}
-    return Cell(model, infos, entities, geom_entity, pretty, nominal)
-
-
-def _entities(model: mujoco.MjModel, objects: tuple[ObjectInfo, ...]):
-    """Names of the parties of contacts, and the party of each geom."""
     parts = [f"{arm}_{part}" for arm in ARMS for part in ("arm", "hand", "finger1", "finger2")]
-    names = ("table", "floor", *parts, *(o.name for o in objects))
+    return finished(spec, infos, parts, _part, pretty)
+
+
+def _part(body: str, _: str) -> str:
+    """Which part of an arm a body is."""
+    arm, link = body.split("_", 1)
+    part = {"hand": "hand", "left_finger": "finger1", "right_finger": "finger2"}
+    return f"{arm}_{part.get(link, 'arm')}"
+
+
+def finished(
+    spec: mujoco.MjSpec, objects: tuple[ObjectInfo, ...], parts: list[str],
+    part: Callable[[str, str], str], pretty: bool,
+) -> Cell:
+    """Compile; `parts` name the robot's parties of contacts, `part` that of a body and geom."""
+    model = spec.compile()
+    # A part of the robot that is tracked like an object touches as the robot.
+    things = [o.name for o in objects if o.kind != ROBOT_PART]
+    names = ("table", "floor", *parts, *things)
     of = np.zeros(model.ngeom, dtype=np.uint16)
     for geom in range(model.ngeom):
-        body = model.body(model.geom_bodyid[geom]).name
+        body, own = model.body(model.geom_bodyid[geom]).name, model.geom(geom).name
         if body in names:
             name = body
         elif body == "world":
-            name = "floor" if model.geom(geom).name == "floor" else "table"
+            name = "floor" if own == "floor" else "table"
         else:
-            arm, link = body.split("_", 1)
-            part = {"hand": "hand", "left_finger": "finger1", "right_finger": "finger2"}
-            name = f"{arm}_{part.get(link, 'arm')}"
+            name = part(body, own)
         of[geom] = names.index(name)
-    return names, of
+    nominal = {name: getattr(model, name).copy() for name in _VARIED}
+    return Cell(model, objects, names, of, pretty, nominal)

@@ -132,8 +132,9 @@ def apply(cell: Cell, task: str, seed: int, vary: tuple[str, ...]) -> None:
     model = cell.model
     for name, value in cell.nominal.items():
         getattr(model, name)[:] = value
-    for arm in ARMS:
-        model.body(f"{arm}_base").pos[2] = base_height_m(task, seed, vary)
+    if "table_height" in vary:
+        for arm in ARMS:
+            model.body(f"{arm}_base").pos[2] = base_height_m(task, seed, vary)
     if "light" in vary:
         rng = _rng(task, seed, "light")
         model.light_diffuse[:] *= rng.uniform(0.5, 1.3)

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
 from bench_tasks import tasks
+from bench_tasks.embodiments import Embodiment
 from bench_tasks.errors import BenchError, UsageError, unknown
 from bench_tasks.kinematics import dual_arm
 from bench_tasks.object_sets import Evolved, ObjectSet
-from bench_tasks.robots import HOME_RAD, JOINT_NAMES
+from bench_tasks.robots import HOME_RAD
 from bench_tasks.tasks.base import Layout, ObjectSpec, Task
 from bench_tasks.view import View, compose
 from bench_tasks.vocabulary import (
-    ACTION_SIZE,
     ARMS,
     AXES,
     CONTROL_PERIOD_NS,
-    MAX_OPENING_M,
+    FR3_PAIR,
+    ROBOT_PART,
     ActionChunk,
     CameraFrame,
     Scene,
@@ -34,19 +36,50 @@ import mujoco  # noqa: E402
 
 from sim import variation  # noqa: E402
 from sim.cameras import Cameras  # noqa: E402
+from sim.fr3 import FR3Body  # noqa: E402
 from sim.objects import check_set  # noqa: E402
 from sim.scene import PHYSICS_STEP_S, Cell, build_cell  # noqa: E402
 
 __all__ = ["RENDERER", "Saved", "SimWorld"]
 
 SUBSTEPS = round(CONTROL_PERIOD_NS * 1e-9 / PHYSICS_STEP_S)
-SETTLE_S = 0.4
 CACHED_CELLS = 8
 """Compiled models kept; one takes about 40 MB."""
 SETTLE_SHIFT_M = 0.01
 MAX_OVERLAP_M = 0.003
-_RAMP = np.arange(1, SUBSTEPS + 1)[:, None] / SUBSTEPS
 _STATE = mujoco.mjtState.mjSTATE_INTEGRATION
+
+
+class Body(Protocol):
+    """How one kind of robot is moved and read; found in a compiled cell.
+
+    `q_rows` are addresses of what is read of it in qpos: its joints, then what `opening` takes;
+    `v_rows` those of its joints in qvel. `memory` is what it keeps beside the physics. `axes` are
+    those of scene randomisation that make sense with it.
+    """
+
+    embodiment: Embodiment
+    axes: tuple[str, ...]
+    settle_s: float
+    q_rows: np.ndarray
+    v_rows: np.ndarray
+    memory: np.ndarray | None
+
+    def place(self, data: mujoco.MjData) -> np.ndarray:
+        """Put it in its starting posture; returns the command that keeps it there."""
+        ...
+
+    def advance(self, data: mujoco.MjData, command: np.ndarray, target: np.ndarray) -> np.ndarray:
+        """One control period from `command` towards `target`; returns what was executed."""
+        ...
+
+    def effort(self, data: mujoco.MjData) -> np.ndarray:
+        """Torques of the joints, Nm."""
+        ...
+
+    def opening(self, fingers: np.ndarray) -> np.ndarray:
+        """Openings (2,) of the hands, m."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -58,10 +91,11 @@ class Saved:
     task: str
     body_pos: np.ndarray
     body_quat: np.ndarray
+    memory: np.ndarray | None
 
 
 class SimWorld:
-    """Two FR3 arms at a table in MuJoCo.
+    """The robot that the task is for, at a table in MuJoCo: two FR3 arms, or a humanoid.
 
     `pretty` draws the visual meshes with shadows (report pictures; ten times slower). With a set
     of `objects`, an evolved one takes the place of each of its kind that a task asks for.
@@ -118,21 +152,32 @@ class SimWorld:
     ) -> tuple[Scene, WorldState]:
         task = chosen.name
         objects = tuple(replace(o, evolved=evolved.get(o.kind, o.evolved)) for o in items)
-        self._load(chosen, objects, variation.size_scale(task, seed, vary))
-        variation.apply(self._cell, task, seed, vary)
-        layout = chosen.layout(
-            np.random.default_rng([seed, zlib.crc32(task.encode())]),
-            {o.name: o for o in self._cell.objects},
+        # Two generators of one seed: the height is the first that either of them draws.
+        drawn, again = (
+            np.random.default_rng([seed, zlib.crc32(task.encode())]) for _ in range(2)
         )
+        height_m = chosen.table_height_m(drawn)
+        self._load(chosen, objects, variation.size_scale(task, seed, vary), height_m)
+        for axis in vary:
+            if axis not in self._body.axes:
+                raise unknown(f"axis for {self._body.embodiment.name}", axis, self._body.axes)
+        variation.apply(self._cell, task, seed, vary)
+        layout = chosen.layout(again, {o.name: o for o in self._cell.objects})
         layout.poses.update(variation.place_clutter(task, seed, self._cell.objects, layout))
+        self._command = self._body.place(self._data)
+        base = self._body.embodiment.base
+        if base:
+            names = [o.name for o in self._cell.objects]
+            layout.poses[base] = self.object_poses()[names.index(base)]
         self._place(layout)
         self._settle(task, seed, layout)
         scene = Scene(
             task=task, task_version=chosen.version, seed=seed,
             instruction=variation.instruction(task, seed, vary, layout),
-            objects=self._cell.objects, entities=self._cell.entities, joint_names=JOINT_NAMES,
-            params=layout.params, vary=vary,
-            base_height_m=variation.base_height_m(task, seed, vary),
+            objects=self._cell.objects, entities=self._cell.entities,
+            joint_names=self._body.embodiment.joint_names, params=layout.params, vary=vary,
+            embodiment=self._body.embodiment.name,
+            base_height_m=-height_m if base else variation.base_height_m(task, seed, vary),
             evolved={kind: item.name for kind, item in evolved.items()},
         )
         self._data.time, self._seq = 0.0, 0
@@ -147,8 +192,10 @@ class SimWorld:
         self._need_episode()
         return self.restore(self._start)
 
-    def _load(self, task: Task, objects: tuple[ObjectSpec, ...], scale: float) -> None:
-        key = repr((objects, scale))
+    def _load(
+        self, task: Task, objects: tuple[ObjectSpec, ...], scale: float, height_m: float
+    ) -> None:
+        key = repr((task.embodiment, height_m, objects, scale))
         if self._task is not None and key == self._key:
             self._task = task
             mujoco.mj_resetData(self._model, self._data)
@@ -156,7 +203,7 @@ class SimWorld:
         if key not in self._cells:
             if len(self._cells) >= CACHED_CELLS:
                 del self._cells[next(iter(self._cells))]
-            self._cells[key] = build_cell(objects, self._pretty, scale)
+            self._cells[key] = self._build(task.embodiment, objects, height_m, scale)
         self._key, self._cell, self._task = key, self._cells[key], task
         self._model = self._cell.model
         self._data = mujoco.MjData(self._model)
@@ -165,28 +212,28 @@ class SimWorld:
             self._cameras = None
         self._index()
 
+    def _build(
+        self, robot: str, objects: tuple[ObjectSpec, ...], height_m: float, scale: float
+    ) -> Cell:
+        if robot == FR3_PAIR:
+            return build_cell(objects, self._pretty, scale)
+        from sim.g1 import build_g1_cell  # its model and policy are in wheels that not all need
+
+        return build_g1_cell(objects, height_m, self._pretty, scale)
+
+    def _find_body(self) -> Body:
+        assert self._task is not None
+        if self._task.embodiment == FR3_PAIR:
+            return FR3Body(self._model)
+        from sim.g1 import G1Body
+
+        return G1Body(self._model)
+
     def _index(self) -> None:
         """Addresses of everything that is read or written every period."""
         model = self._model
-        joints = [model.joint(name) for name in JOINT_NAMES]
-        self._q_arm = np.array([j.qposadr[0] for j in joints])
-        self._v_arm = np.array([j.dofadr[0] for j in joints])
-        fingers = [[f"{arm}_finger_joint{k}" for k in (1, 2)] for arm in ARMS]
-        self._q_finger = np.array([[model.joint(n).qposadr[0] for n in pair] for pair in fingers])
+        self._body = self._find_body()
         self._tcp = np.array([model.site(f"{arm}_tcp").id for arm in ARMS])
-        order = []
-        for arm in ARMS:
-            order += [model.actuator(f"{arm}_fr3_joint{i}").id for i in range(1, 8)]
-            order.append(model.actuator(f"{arm}_hand").id)
-        self._ctrl_of_action = np.argsort(order)
-        self._ctrl_scale = np.ones(ACTION_SIZE)
-        self._ctrl_scale[[7, 15]] = 0.5  # the hand's actuator acts on one finger's travel
-        limits = np.stack([model.jnt_range[j.id] for j in joints])
-        opening = np.array([0.0, MAX_OPENING_M])
-        self._low, self._high = (
-            np.concatenate([limits[:7, k], opening[k : k + 1], limits[7:, k], opening[k : k + 1]])
-            for k in (0, 1)
-        )
         free = [o for o in self._cell.objects if not o.fixed]
         rows = [i for i, o in enumerate(self._cell.objects) if not o.fixed]
         self._free_rows = np.array(rows, dtype=int)
@@ -200,20 +247,14 @@ class SimWorld:
         self._bodies = np.array([model.body(o.name).id for o in self._cell.objects], dtype=int)
         self._free_bodies = self._bodies[self._free_rows]
         # One gather per array and period: many small ones would cost a tenth of the physics.
-        fingers = self._q_finger.T.ravel()
-        self._q_all = np.concatenate([self._q_arm, fingers, self._q_object.ravel()])
-        self._v_all = np.concatenate([self._v_arm, self._v_object.ravel()])
+        self._q_all = np.concatenate([self._body.q_rows, self._q_object.ravel()])
+        self._v_all = np.concatenate([self._body.v_rows, self._v_object.ravel()])
         self._entity_of = self._cell.geom_entity.astype(np.intp)
 
     def _place(self, layout: Layout) -> None:
-        data = self._data
         missing = {o.name for o in self._cell.objects} - set(layout.poses)
         if missing:
             raise BenchError(f"the layout has no pose for {', '.join(sorted(missing))}")
-        data.qpos[self._q_arm] = np.tile(HOME_RAD, 2)
-        data.qpos[self._q_finger] = MAX_OPENING_M / 2
-        self._command = np.tile(np.concatenate([HOME_RAD, [MAX_OPENING_M]]), 2)
-        data.ctrl[:] = (self._command * self._ctrl_scale)[self._ctrl_of_action]
         self.move_objects(layout.poses)
 
     def _settle(self, task: str, seed: int, layout: Layout) -> None:
@@ -226,15 +267,18 @@ class SimWorld:
             if contact.dist < -MAX_OVERLAP_M:
                 a, b = (self._cell.entities[self._cell.geom_entity[g]] for g in contact.geom)
                 raise BenchError(f"{where}: {a} overlaps {b} by {-contact.dist * 1e3:.1f} mm")
-        for _ in range(round(SETTLE_S / PHYSICS_STEP_S)):
-            mujoco.mj_step(model, data)
+        for _ in range(round(self._body.settle_s * 1e9 / CONTROL_PERIOD_NS)):
+            self._body.advance(data, self._command, self._command)
         poses = self.object_poses()
         for i, item in enumerate(self._cell.objects):
+            if item.kind == ROBOT_PART:
+                continue
             shift = float(np.linalg.norm(poses[i, :3] - layout.poses[item.name][:3]))
             if shift > SETTLE_SHIFT_M:
                 moved = f"{item.name} moved {shift * 1e3:.0f} mm before the start"
                 raise BenchError(f"{where}: {moved}")
-        speed = np.abs(data.qvel[self._v_object]).max() if len(self._free_rows) else 0.0
+        things = [self._cell.objects[row].kind != ROBOT_PART for row in self._free_rows]
+        speed = np.abs(data.qvel[self._v_object[things]]).max(initial=0.0)
         if speed > 0.05:
             raise BenchError(f"{where}: objects are not at rest ({speed:.2f} m/s or rad/s)")
 
@@ -250,22 +294,15 @@ class SimWorld:
         if chunk.seq != self._seq:
             raise BenchError(f"stale action: it answers state {chunk.seq}, now is {self._seq}")
         values = np.asarray(chunk.values, dtype=np.float64)
-        if values.ndim != 2 or values.shape[1] != ACTION_SIZE or len(values) == 0:
-            raise BenchError(f"an action chunk must be (k, {ACTION_SIZE}), got {values.shape}")
+        size = len(self._command)
+        if values.ndim != 2 or values.shape[1] != size or len(values) == 0:
+            raise BenchError(f"an action chunk must be (k, {size}), got {values.shape}")
         if not np.isfinite(values).all():
             raise BenchError("an action chunk holds a number that is not finite")
         return [self._advance(action) for action in values]
 
     def _advance(self, action: np.ndarray) -> WorldState:
-        model, data, step = self._model, self._data, mujoco.mj_step
-        target = np.minimum(np.maximum(action, self._low), self._high)
-        begin = self._command * self._ctrl_scale
-        ramp = begin + _RAMP * (target * self._ctrl_scale - begin)
-        ctrl = data.ctrl
-        for row in ramp[:, self._ctrl_of_action]:
-            ctrl[:] = row
-            step(model, data)
-        self._command = target
+        self._command = self._body.advance(self._data, self._command, action)
         self._seq += 1
         self._state = self._observe()
         return self._state
@@ -311,7 +348,9 @@ class SimWorld:
         for quat, matrix in zip(ee[:, 3:], data.site_xmat[self._tcp], strict=True):
             mujoco.mju_mat2Quat(quat, matrix)
         q, v = data.qpos[self._q_all], data.qvel[self._v_all]
-        poses, velocity = q[18:].reshape(-1, 7), v[14:].reshape(-1, 6)
+        body = self._body
+        known, joints = len(body.q_rows), len(body.v_rows)
+        poses, velocity = q[known:].reshape(-1, 7), v[joints:].reshape(-1, 6)
         # A free joint's angular velocity is in the body's frame.
         rotations = data.xmat[self._free_bodies].reshape(-1, 3, 3)
         velocity[:, 3:] = (rotations @ velocity[:, 3:, None])[:, :, 0]
@@ -323,10 +362,10 @@ class SimWorld:
         return WorldState(
             seq=self._seq,
             stamp_ns=self._seq * CONTROL_PERIOD_NS,
-            joint_position=q[:14],
-            joint_velocity=v[:14],
-            joint_effort=data.qfrc_actuator[self._v_arm],
-            gripper_opening=q[14:16] + q[16:18],
+            joint_position=q[:joints],
+            joint_velocity=v[:joints],
+            joint_effort=body.effort(data),
+            gripper_opening=body.opening(q[joints:known]),
             ee_pose=ee,
             command=self._command.copy(),
             object_pose=poses,
@@ -363,7 +402,7 @@ class SimWorld:
         assert self._task is not None
         return Saved(
             physics, self._state, self._task.name,
-            self._model.body_pos.copy(), self._model.body_quat.copy(),
+            self._model.body_pos.copy(), self._model.body_quat.copy(), self._body.memory,
         )
 
     def restore(self, saved: Saved) -> WorldState:
@@ -376,6 +415,7 @@ class SimWorld:
         mujoco.mj_setState(self._model, self._data, saved.physics, _STATE)
         self._state = saved.state
         self._seq, self._command = saved.state.seq, saved.state.command.copy()
+        self._body.memory = saved.memory
         return self._state
 
     def capture(self, cameras: tuple[str, ...], depth: bool = False) -> tuple[CameraFrame, ...]:
@@ -419,6 +459,8 @@ class SimWorld:
 
 def _check_reach(scene: Scene, state: WorldState, layout: Layout) -> None:
     """BenchError when no arm that should reach an object finds a grasp on it."""
+    if not layout.reach:
+        return
     view, arms = View(scene, state), dual_arm()
     arms.set_base_height(scene.base_height_m)
     for name, candidates in layout.reach.items():

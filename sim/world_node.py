@@ -191,7 +191,8 @@ class WorldNode(BenchNode):
             return
         try:
             chunk = cdr.decode_chunk(data)
-            chunk.checked(chunk.seq)  # all of it, before any of it is executed
+            # All of it, before any of it is executed.
+            chunk.checked(chunk.seq, len(self.state.command))
         except (ValueError, BenchError) as error:
             self._refuse("bad_chunk", str(error))
             return

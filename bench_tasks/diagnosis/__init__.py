@@ -16,7 +16,15 @@ from typing import Any
 from bench_tasks.diagnosis.faults import Fault, faults
 from bench_tasks.diagnosis.trace import Trace
 from bench_tasks.tasks.base import Ask, Task
-from bench_tasks.vocabulary import ARMS, Event, Scene, Verdict, WorldState
+from bench_tasks.vocabulary import (
+    ARMS,
+    FR3_PAIR,
+    UPRIGHT,
+    Event,
+    Scene,
+    Verdict,
+    WorldState,
+)
 
 __all__ = ["KINDS", "Diagnosis", "diagnose"]
 
@@ -94,6 +102,10 @@ def _cause(trace: Trace) -> Diagnosis:
     for role, kind in (("planner", "model error"), ("policy", "control error")):
         if cause.startswith(f"{role} error: ") and not _spent(cause):
             return Diagnosis(kind, cause, end)
+    if trace.scene.embodiment != FR3_PAIR:
+        if cause == f"invariant broken: {UPRIGHT}":
+            return Diagnosis("control error", "the robot fell", end)
+        return Diagnosis("undetermined", f"no rules for {trace.scene.embodiment}: {cause}", end)
     found = faults(trace)
     strong = [f for f in found if not f.weak and not _mended(trace, f, found)]
     if strong:

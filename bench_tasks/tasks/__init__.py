@@ -8,6 +8,7 @@ from functools import cache
 
 from bench_tasks.errors import BenchError, UsageError, unknown
 from bench_tasks.tasks.base import Task
+from bench_tasks.vocabulary import FR3_PAIR
 
 __all__ = ["Task", "get", "names"]
 
@@ -38,9 +39,11 @@ def _load(module: str) -> Task | None:
     raise UsageError(f"task module {module} cannot be loaded: {reason}")
 
 
-def names() -> list[str]:
-    """Names of all tasks, by tier; probes last."""
-    return list(_registry())
+def names(embodiment: str | None = FR3_PAIR) -> list[str]:
+    """Names of the tasks for a robot (None: for any), by tier; probes last."""
+    return [
+        name for name, task in _registry().items() if embodiment in (None, task.embodiment)
+    ]
 
 
 def get(name: str) -> Task:

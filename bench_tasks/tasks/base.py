@@ -12,7 +12,7 @@ import numpy as np
 
 from bench_tasks.object_sets import Evolved
 from bench_tasks.view import View
-from bench_tasks.vocabulary import SKILLS, ObjectInfo, Question, Scene, SkillCall
+from bench_tasks.vocabulary import FR3_PAIR, SKILLS, ObjectInfo, Question, Scene, SkillCall
 
 __all__ = ["Ask", "Check", "Goal", "Layout", "MoveObjects", "ObjectSpec", "Show", "Task", "Wait"]
 
@@ -133,6 +133,8 @@ class Task(abc.ABC):
     """What the instruction ends with: the form of the actions, where it is not that of skills."""
     rests_on: ClassVar[Mapping[str, str]] = MappingProxyType({})
     """Object -> the one it stands on or in at the start; all others stand clear of each other."""
+    embodiment: ClassVar[str] = FR3_PAIR
+    """The robot that it is for (see `bench_tasks.embodiments`)."""
     time_limit_s: ClassVar[float] = 60.0
     max_plans: ClassVar[int] = 20
 
@@ -140,6 +142,13 @@ class Task(abc.ABC):
     def raw_actions(self) -> bool:
         """Whether plans are end-effector targets alone, given as 16 numbers each."""
         return self.skills == ("move_to",)
+
+    def table_height_m(self, rng: np.random.Generator) -> float:
+        """Height of the table top above the floor, m: the first that the layout's `rng` draws.
+
+        The FR3 pair stands on its table, and how high that is makes no difference.
+        """
+        return 0.75
 
     @abc.abstractmethod
     def objects(self) -> tuple[ObjectSpec, ...]:

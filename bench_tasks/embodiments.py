@@ -1,0 +1,85 @@
+"""What a robot is to everything above its driver: names, limits, and the layout of its actions.
+
+Every robot here has two arms of seven joints. An action is [torso joints, if any, then for the left
+and the right arm 7 joint positions (rad) and an opening (m)]. A state's joints are `joint_names`;
+those that actions command are the last ones, in the same order. What comes before them (the legs of
+a humanoid) is the robot's own business. So the last 16 numbers of an action mean the same for
+every robot, and so do the last 14 joints of a state.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from bench_tasks.errors import unknown
+from bench_tasks.vocabulary import ARMS, FR3_PAIR, MAX_OPENING_M
+
+__all__ = ["NAMES", "Embodiment", "get"]
+
+NAMES = (FR3_PAIR, "g1")
+
+
+@dataclass(frozen=True)
+class Embodiment:
+    """One kind of robot.
+
+    `home`, `low` and `high` (n,) are in the layout of an action. `base` names the robot's floating
+    base among the objects of a scene, "" where it is bolted down.
+    """
+
+    name: str
+    joint_names: tuple[str, ...]
+    home: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    base: str = ""
+
+    @property
+    def action_size(self) -> int:
+        """Numbers in an action."""
+        return len(self.home)
+
+    @property
+    def opening_columns(self) -> np.ndarray:
+        """Columns (2,) of an action that are openings."""
+        return np.array([self.action_size - 9, self.action_size - 1])
+
+    @property
+    def joint_columns(self) -> np.ndarray:
+        """Columns of an action that are joint positions."""
+        return np.setdiff1d(np.arange(self.action_size), self.opening_columns)
+
+    @property
+    def commanded(self) -> tuple[str, ...]:
+        """Names of the joints that actions command, in their order."""
+        return self.joint_names[-(self.action_size - len(ARMS)) :]
+
+
+def with_openings(joints: np.ndarray, opening_m: float) -> np.ndarray:
+    """Joint positions in an action's order with the same opening put in for either arm."""
+    return np.concatenate([joints[:-7], [opening_m], joints[-7:], [opening_m]])
+
+
+@cache
+def get(name: str) -> Embodiment:
+    """The robot called `name`; UsageError lists the valid names."""
+    if name == FR3_PAIR:
+        from bench_tasks import robots
+
+        low, high = np.tile(robots.JOINT_LIMITS_RAD, (2, 1)).T
+        return Embodiment(
+            name, robots.JOINT_NAMES, with_openings(np.tile(robots.HOME_RAD, 2), MAX_OPENING_M),
+            with_openings(low, 0.0), with_openings(high, MAX_OPENING_M),
+        )
+    if name == "g1":
+        from bench_tasks import g1
+
+        low, high = g1.LIMITS_RAD[g1.LEGS :].T
+        return Embodiment(
+            name, g1.JOINT_NAMES, with_openings(g1.HOME_RAD, 0.0), with_openings(low, 0.0),
+            with_openings(high, 0.0), g1.PELVIS,
+        )
+    raise unknown("robot", name, NAMES)

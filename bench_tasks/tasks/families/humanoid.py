@@ -1,0 +1,104 @@
+"""What the tasks of the humanoid share: tables of three heights, and that it must not fall."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from bench_tasks.g1 import HOME_RAD, LEGS, LIMITS_RAD, PELVIS
+from bench_tasks.tasks.base import Check, Task
+from bench_tasks.view import View, compose, invert, rotation_matrix
+from bench_tasks.vocabulary import UPRIGHT, Scene
+
+__all__ = [
+    "HEIGHTS_M", "HumanoidTask", "PELVIS_M", "hand_error", "pelvis_pose", "reach_target", "upright",
+]  # fmt: skip
+
+HEIGHTS_M = (0.5, 0.74, 0.88)
+"""Of the table tops above the floor."""
+PELVIS_M = 0.76
+"""How high above the floor a standing G1's pelvis is."""
+FALLEN_M, FALLEN_RAD = 0.5, 0.8
+"""It has fallen when its pelvis is lower above the floor, or further from upright."""
+_REACH_M = ((0.26, 0.48), (0.05, 0.36), (0.06, 0.28))
+"""Where targets are drawn, of the left hand: forward, to its side, above the table top."""
+_AWAY_M = 0.08
+"""Least way from where the hand is at first."""
+
+
+def upright(view: View) -> bool:
+    """Whether the robot stands on its feet."""
+    pelvis = view.pose(PELVIS)
+    height = pelvis[2] - view.scene.base_height_m
+    lean = np.arccos(np.clip(rotation_matrix(pelvis[3:])[2, 2], -1.0, 1.0))
+    return bool(height > FALLEN_M and lean < FALLEN_RAD)
+
+
+def hand_error(pose: np.ndarray, target: Sequence[float]) -> tuple[float, float]:
+    """Distance (m) and angle (rad, of q^-1 q_ref) between two poses (7,)."""
+    away = float(np.linalg.norm(pose[:3] - np.asarray(target[:3])))
+    same = min(1.0, abs(float(np.dot(pose[3:], target[3:]))))
+    return away, 2.0 * float(np.arccos(same))
+
+
+def pelvis_pose(table_height_m: float) -> np.ndarray:
+    """Pose (7,) of a standing robot's pelvis in the world, whose z is 0 at the table top."""
+    return np.array([0.0, 0.0, PELVIS_M - table_height_m, 1.0, 0.0, 0.0, 0.0])
+
+
+def reach_target(
+    rng: np.random.Generator, table_height_m: float, arms: tuple[str, ...]
+) -> dict[str, list[float]]:
+    """Poses (7,) in the world that these hands reach at once, standing straight, above the table.
+
+    Drawn as joint positions near home, so that hands are turned as arms can turn them; kept are
+    those that have the hands in front of the robot, apart from each other and clear of the table.
+    """
+    from bench_tasks.g1_kinematics import upper_body
+
+    arms_of, pelvis = upper_body(), pelvis_pose(table_height_m)
+    home = arms_of.forward(HOME_RAD)
+    low, high = LIMITS_RAD[LEGS:].T
+    spread = np.array([0.4, 0.1, 0.5, *(0.8, 0.5, 0.5, 0.9, 0.6, 0.5, 0.5) * 2])
+    middle = HOME_RAD.copy()
+    # The lower the table, the more the waist bends and the lower the forearms point.
+    middle[2] = np.interp(table_height_m, HEIGHTS_M, (0.35, 0.2, 0.1))
+    middle[[6, 13]] = np.interp(table_height_m, HEIGHTS_M, (0.5, 0.0, -0.4))
+    near = [np.array(axis) for axis in zip(*_REACH_M, strict=True)]
+    for _ in range(100_000):
+        q = np.clip(middle + rng.uniform(-spread, spread), 0.95 * low, 0.95 * high)
+        hands = arms_of.forward(q)
+        found = {}
+        for k, arm in enumerate(("left", "right")):
+            place = compose(pelvis, hands[k])
+            mirrored = place[:3] * (1.0, 1.0 if arm == "left" else -1.0, 1.0)
+            # The fingers' end is 0.1 m beyond the palm, and must clear the table too.
+            tip = place[2] + 0.12 * rotation_matrix(place[3:])[2, 2]
+            if (
+                (mirrored > near[0]).all() and (mirrored < near[1]).all() and tip > 0.05
+                and np.linalg.norm(hands[k, :3] - home[k, :3]) > _AWAY_M
+            ):
+                found[arm] = place.round(4).tolist()
+        if set(arms) <= set(found):
+            return {arm: found[arm] for arm in arms}
+    raise AssertionError(f"no target for {' and '.join(arms)} at {table_height_m} m")
+
+
+class HumanoidTask(Task):
+    """A task of the G1 at a table."""
+
+    embodiment = "g1"
+
+    def table_height_m(self, rng: np.random.Generator) -> float:
+        """One of three, drawn before anything else."""
+        return HEIGHTS_M[rng.integers(len(HEIGHTS_M))]
+
+    def invariants(self, scene: Scene) -> tuple[Check, ...]:
+        """A fall ends the episode."""
+        return (Check(UPRIGHT, upright),)
+
+
+def in_pelvis(view: View, pose: np.ndarray) -> np.ndarray:
+    """Pose (7,) in the frame of the robot's pelvis, from one in the world."""
+    return compose(invert(view.pose(PELVIS)), np.asarray(pose, dtype=np.float64))

@@ -1,0 +1,125 @@
+"""The humanoid reaches with both hands, through the ordinary runner, and is scored from the bag."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from bench_tasks import runner, tasks
+from bench_tasks.bag import read_bag
+from bench_tasks.config import RunConfig
+from bench_tasks.errors import UsageError
+from bench_tasks.monitor import Monitor
+from bench_tasks.tasks.families.humanoid import HEIGHTS_M, hand_error
+from bench_tasks.view import View
+from bench_tasks.vocabulary import ARMS, ActionChunk, Event, Observation, Plan, Scene, SkillCall
+from policies import make_policy
+from policies.humanoid import HumanoidPolicy
+
+NAME = "reach_both_hands"
+TASK = tasks.get(NAME)
+
+
+@pytest.fixture(scope="module")
+def done(world, tmp_path_factory):
+    out = tmp_path_factory.mktemp("run") / "out"
+    config = RunConfig((NAME,), episodes=2, out=str(out), cameras=())
+    return runner.run(config, world)
+
+
+def test_the_expert_reaches_and_the_recording_says_so_too(done):
+    assert done.evaluated
+    for episode in done.episodes:
+        assert episode.success and episode.agrees is True, episode.cause
+        assert (episode.policy, episode.planner) == ("skills", "expert")
+
+
+def test_the_recording_holds_the_whole_robot(done):
+    recording = read_bag(done.out / NAME / "000000", chunks=True)
+    state = recording.states[-1]
+    assert recording.scene.embodiment == "g1"
+    assert len(state.joint_position) == len(recording.scene.joint_names) == 29
+    assert state.command.shape == (19,)
+    assert {chunk.values.shape[1] for chunk in recording.chunks} == {19}
+    executed = np.stack([s.command for s in recording.states[1:11]])
+    assert executed == pytest.approx(recording.chunks[0].values, abs=1e-12)
+    assert [o.name for o in recording.scene.objects] == ["pelvis"]
+
+
+def test_tables_are_of_three_heights_and_targets_above_them(world):
+    seen = set()
+    for seed in range(8):
+        scene, state = world.reset(NAME, seed)
+        seen.add(-scene.base_height_m)
+        assert world.model.geom("floor").pos[2] == scene.base_height_m
+        for arm, pose in scene.params["targets"].items():
+            away, _ = hand_error(state.ee_pose[ARMS.index(arm)], pose)
+            assert away > 0.05 and 0.05 < pose[2] < 0.42
+        json.dumps(scene.params)
+    assert seen == set(HEIGHTS_M)
+
+
+def judged(scene: Scene, poses: list[np.ndarray], world) -> bool:
+    """Whether hands at these poses, one period after the other, fulfil the task."""
+    monitor = Monitor(TASK, scene)
+    monitor.on_state(world.state)
+    monitor.on_event(Event("act", 0, 0, {}))
+    for k, pose in enumerate(poses, 1):
+        monitor.on_state(replace(world.state, seq=k, stamp_ns=k * 20_000_000, ee_pose=pose))
+    return monitor.verdict().success
+
+
+def test_only_hands_that_stay_there_turned_right_count(world):
+    scene, _ = world.reset(NAME, 0)
+    there = np.array([scene.params["targets"][arm] for arm in ARMS])
+    off, turned, one = there.copy(), there.copy(), there.copy()
+    off[1, 2] += 0.06
+    turned[0, 3:] = turned[0, [4, 3, 6, 5]] * [-1, 1, 1, -1]
+    one[0] = world.state.ee_pose[0]
+    assert judged(scene, [there] * 60, world)
+    assert not judged(scene, [there] * 40, world), "flying through"
+    assert not judged(scene, ([there] * 40 + [off] * 5) * 3, world), "never for long enough"
+    assert not judged(scene, [off] * 60, world)
+    assert not judged(scene, [turned] * 60, world)
+    assert not judged(scene, [one] * 60, world)
+    assert not judged(scene, [there[::-1]] * 60, world), "the wrong hands"
+
+
+def test_out_of_reach_and_impossible_skills_are_told(world):
+    scene, state = world.reset(NAME, 0)
+    policy = HumanoidPolicy()
+    policy.reset(scene, 0)
+    with pytest.raises(UsageError, match="cannot grasp: choose from move_to"):
+        policy.accept(Plan(((SkillCall("grasp", "left", {"object": "pelvis"}),),)))
+    far = {"pose": [1.5, 0.0, 0.2, 1.0, 0.0, 0.0, 0.0]}
+    policy.accept(Plan(((SkillCall("move_to", "left", far),),)))
+    answer = policy.infer(Observation(state))
+    assert answer.needs_plan and answer.detail["reason"].startswith("out of reach: left hand ends")
+    pair, _ = world.reset("lift_pot", 0)
+    with pytest.raises(UsageError, match="lift_pot has fr3_pair"):
+        policy.reset(pair, 0)
+
+
+def test_corrections_bring_the_hands_nearer_than_setting_out_once(world):
+    """The pelvis gives way as the arms reach out; without corrections the hands stay behind."""
+    errors = {}
+    for spec in ("humanoid:replan=false,adjust=false", "humanoid"):
+        scene, state = world.reset(NAME, 3)
+        policy = make_policy(spec)
+        policy.reset(scene, 0)
+        policy.accept(Plan(tuple(TASK.expert(View(scene, state), 0))))
+        for _ in range(40):
+            chunk = policy.infer(Observation(world.state))
+            if chunk.needs_plan:
+                break
+            world.step(chunk)
+        world.step(ActionChunk(world.state.seq, np.tile(world.state.command, (10, 1))))
+        errors[spec] = max(
+            hand_error(world.state.ee_pose[k], scene.params["targets"][arm])[0]
+            for k, arm in enumerate(ARMS)
+        )
+    plain, corrected = errors.values()
+    assert corrected < 0.025 < plain
