@@ -203,13 +203,14 @@ def _list(args: argparse.Namespace) -> int:
     from bench_tasks import tasks
 
     found = [
-        {"name": t.name, "tier": t.tier, "mode": t.mode, "kind": t.kind, "summary": t.summary}
-        for t in (tasks.get(name) for name in tasks.names())
+        {"name": t.name, "tier": t.tier, "mode": t.mode, "kind": t.kind, "robot": t.embodiment,
+         "summary": t.summary}
+        for t in (tasks.get(name) for name in tasks.names(None))
     ]
     if args.json:
         print(json.dumps(found, indent=1))
         return 0
-    rows = [("name", "tier", "mode", "kind", "summary")]
+    rows = [("name", "tier", "mode", "kind", "robot", "summary")]
     rows += [tuple(str(v if v is not None else "-") for v in item.values()) for item in found]
     _table(rows)
     return 0
@@ -245,7 +246,8 @@ def _run(args: argparse.Namespace) -> int:
         if value is not None:
             options[key] = value
     if "tasks" not in options:
-        raise UsageError(f"--tasks is missing: choose from all, {', '.join(tasks.names())}")
+        names = ", ".join(tasks.names(None))
+        raise UsageError(f"--tasks is missing: choose from all (the FR3 pair's), {names}")
     if options["tasks"] == ("all",):
         options["tasks"] = tuple(tasks.names())
     if options.get("vary") == ("all",):

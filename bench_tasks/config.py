@@ -62,7 +62,7 @@ class RunConfig:
     def checked(self) -> RunConfig:
         """Return self; UsageError names the first wrong value and what is valid."""
         if not self.tasks:
-            raise UsageError(f"no task given: choose from {', '.join(tasks.names())}")
+            raise UsageError(f"no task given: choose from {', '.join(tasks.names(None))}")
         for name in self.tasks:
             tasks.get(name)
         for what, names in (

@@ -240,7 +240,7 @@ class RemotePolicy:
         # In realtime a later state may have been answered: here the chunk begins at this one.
         count = int(detail.pop("seq")) - seq + response.actions
         self._graph.sent["/policy/action_chunk"] += 1
-        return OnTopic(seq, np.zeros((count, 16)), detail=detail)
+        return OnTopic(seq, np.zeros((count, len(observation.state.command))), detail=detail)
 
 
 class TopicSink:

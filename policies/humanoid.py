@@ -44,6 +44,7 @@ ADJUST_WITHIN_M, ADJUST_FROZEN_M = 0.15, 0.0175
 SETTLE_S, PATIENCE_S = 0.4, 5.0
 """How long a step waits after its motion at least, and at most while it corrects."""
 OUT_OF_REACH_M = 0.03
+PRESSES_N = 1.0
 LINE_STEP_M, LINE_STEP_RAD = 0.02, 0.15
 LINE_ERROR_M = 0.01
 HAND_SPEED_M_S = 0.25
@@ -96,6 +97,8 @@ class HumanoidPolicy:
         self._step: _Step | None = None
         self._track = np.zeros((0, len(g1.HOME_RAD)))
         self._completed, self._status = 0, "idle"
+        self._sent: dict[str, np.ndarray] = {}
+        """Where each hand was last sent, which is not where it is when it presses on something."""
 
     def accept(self, plan: Plan) -> None:
         """Take a plan; UsageError on a skill that this robot has not."""
@@ -142,8 +145,10 @@ class HumanoidPolicy:
             if call.skill == "move_to":
                 goals[call.arm] = np.asarray(call.args["pose"], dtype=np.float64)
             elif call.skill == "move_by":
-                goals[call.arm] = hand.copy()
+                goals[call.arm] = self._sent.get(call.arm, hand).copy()
                 goals[call.arm][:3] += call.args["offset"]
+            self._sent.pop(call.arm, None)
+        self._sent |= goals
         self._step = _Step(calls, goals, view, planned_s=now_s)
         start = view.state.command[self._robot.joint_columns]
         if not goals:
@@ -226,7 +231,8 @@ class HumanoidPolicy:
         if step.arrived_s is None:
             step.arrived_s = now_s
         waited = now_s - step.arrived_s
-        errors = self._errors(view)
+        # A hand that presses on something cannot come nearer, and should not press ever harder.
+        errors = {a: e for a, e in self._errors(view).items() if not _presses(view, a)}
         worst = max((float(np.linalg.norm(e)) for e in errors.values()), default=0.0)
         correcting = step.goals and (options.adjust or options.replan)
         if waited >= (PATIENCE_S if correcting and worst > ADJUST_FROZEN_M else SETTLE_S):
@@ -256,8 +262,15 @@ class HumanoidPolicy:
             return
         start = view.state.command[self._robot.joint_columns]
         joints, left = self._solve(start)
-        if left <= OUT_OF_REACH_M:
+        # Where the body went back so far that the goal is out of reach, as near as the arms get.
+        if left <= ADJUST_WITHIN_M:
             self._track = _timed(np.stack([start, joints]), ticks * _PERIOD_S)
+
+
+def _presses(view: View, arm: str) -> bool:
+    hand = view.scene.entity(f"{arm}_hand")
+    touching = (view.state.contact_pair == hand).any(axis=1)
+    return bool(view.state.contact_force[touching].sum() > PRESSES_N)
 
 
 def _timed(points: np.ndarray, least_s: float = 0.2) -> np.ndarray:

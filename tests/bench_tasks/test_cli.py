@@ -56,12 +56,14 @@ def folder(tmp_path):
 def test_list(capsys):
     assert main(["list", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert [item["name"] for item in found] == tasks.names()
-    assert all(set(item) == {"name", "tier", "mode", "kind", "summary"} for item in found)
+    assert [item["name"] for item in found] == tasks.names(None)
+    keys = {"name", "tier", "mode", "kind", "robot", "summary"}
+    assert all(set(item) == keys for item in found)
+    assert {item["name"] for item in found if item["robot"] == "fr3_pair"} == set(tasks.names())
     assert {item["kind"] for item in found} == {"task", "probe"}
     assert main(["list"]) == 0
     text = capsys.readouterr().out
-    assert all(name in text for name in tasks.names())
+    assert all(name in text for name in tasks.names(None))
 
 
 def test_run_score_and_report_from_end_to_end(tmp_path):

@@ -18,7 +18,6 @@ from bench_tasks import tasks
 from bench_tasks.robots import HOME_RAD
 from bench_tasks.tasks.base import Ask
 from bench_tasks.vocabulary import (
-    ACTION_SIZE,
     ARMS,
     Metadata,
     Observation,
@@ -52,7 +51,7 @@ def turn_joint(observation) -> np.ndarray:
 @contextlib.contextmanager
 def spec_of(name: str, folder: Path):
     """A specification that makes the policy, with the server or the checkpoint that it needs."""
-    if name in ("skills", "random", "hold"):
+    if name in ("skills", "humanoid", "random", "hold"):
         yield name
         return
     if name in ("wam", "pair"):
@@ -116,21 +115,32 @@ def see(world, agent) -> Observation:
 
 # -- policies ------------------------------------------------------------------------------------
 
+REACH = Plan((tuple(
+    SkillCall("move_to", arm, {"pose": [0.35, y, 0.3, 0.7071, 0.0, 0.7071, 0.0]})
+    for arm, y in (("left", 0.2), ("right", -0.2))
+),))  # fmt: skip
+
+
+def task_of(agent) -> tuple[str, Plan]:
+    """A task for the policy's robot, and a plan that can be executed there."""
+    return ("reach_both_hands", REACH) if agent.metadata.name == "humanoid" else (TASK, LIFT)
+
 
 def roll(world, policy, seed: int, periods: int = 40) -> np.ndarray:
     """The actions of a short episode; a policy that asks gets the same plan each time."""
-    scene, _ = world.reset(TASK, 0)
+    task, plan = task_of(policy)
+    scene, _ = world.reset(task, 0)
     policy.reset(scene, seed)
     actions, asked = [], 0
     while len(actions) < periods and asked < 3:
         state = world.state
         chunk = policy.infer(see(world, policy))
         assert chunk.seq == state.seq, "it answers the state it was shown"
-        assert chunk.values.ndim == 2 and chunk.values.shape[1] == ACTION_SIZE
+        assert chunk.values.ndim == 2 and chunk.values.shape[1] == len(state.command)
         if chunk.needs_plan:
             assert len(chunk.values) == 0 and chunk.detail["status"] in ("idle", "done", "failed")
             assert isinstance(chunk.detail["completed"], int)
-            policy.accept(LIFT)
+            policy.accept(plan)
             asked += 1
             continue
         assert len(chunk.values) > 0 and np.isfinite(chunk.values).all()
@@ -152,7 +162,7 @@ def test_policy_obeys_shapes_and_repeats_itself(world, policy):
 def test_policy_actions_are_executable_as_they_are(world, policy):
     _, _, agent = policy
     asked = roll(world, agent, 3)
-    scene, _ = world.reset(TASK, 0)
+    scene, _ = world.reset(task_of(agent)[0], 0)
     agent.reset(scene, 3)
     executed = []
     for k in range(0, len(asked), 10):
@@ -163,23 +173,25 @@ def test_policy_actions_are_executable_as_they_are(world, policy):
 def test_reset_in_the_middle_forgets_everything(world, policy):
     _, _, agent = policy
     first = roll(world, agent, 5)
-    scene, _ = world.reset(TASK, 1)
+    task, plan = task_of(agent)
+    scene, _ = world.reset(task, 1)
     agent.reset(scene, 1)
-    agent.accept(LIFT)
+    agent.accept(plan)
     agent.infer(see(world, agent))
     assert np.array_equal(first, roll(world, agent, 5))
 
 
 def test_policy_does_not_change_what_it_is_shown(world, policy):
     _, _, agent = policy
-    scene, state = world.reset(TASK, 0)
+    task, plan = task_of(agent)
+    scene, state = world.reset(task, 0)
     copies = {k: np.array(v) for k, v in vars(state).items()}
     agent.reset(scene, 0)
     seen = see(world, agent)
     frames = copy.deepcopy(seen.frames)
     for _ in range(2):
         agent.infer(seen)
-        agent.accept(LIFT)
+        agent.accept(plan)
     assert seen.frames == frames
     assert all(np.array_equal(copies[k], v) for k, v in vars(state).items())
 

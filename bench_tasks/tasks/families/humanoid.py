@@ -12,13 +12,16 @@ from bench_tasks.view import View, compose, invert, rotation_matrix
 from bench_tasks.vocabulary import UPRIGHT, Scene
 
 __all__ = [
-    "HEIGHTS_M", "HumanoidTask", "PELVIS_M", "hand_error", "pelvis_pose", "reach_target", "upright",
+    "HEIGHTS_M", "HumanoidTask", "PELVIS_M", "TIP_M", "hand_error", "hand_pose", "in_pelvis",
+    "pelvis_pose", "reach_target", "upright",
 ]  # fmt: skip
 
 HEIGHTS_M = (0.5, 0.74, 0.88)
 """Of the table tops above the floor."""
 PELVIS_M = 0.76
 """How high above the floor a standing G1's pelvis is."""
+TIP_M = 0.105
+"""Of a hand's tip beyond its TCP."""
 FALLEN_M, FALLEN_RAD = 0.5, 0.8
 """It has fallen when its pelvis is lower above the floor, or further from upright."""
 _REACH_M = ((0.26, 0.48), (0.05, 0.36), (0.06, 0.28))
@@ -45,6 +48,16 @@ def hand_error(pose: np.ndarray, target: Sequence[float]) -> tuple[float, float]
 def pelvis_pose(table_height_m: float) -> np.ndarray:
     """Pose (7,) of a standing robot's pelvis in the world, whose z is 0 at the table top."""
     return np.array([0.0, 0.0, PELVIS_M - table_height_m, 1.0, 0.0, 0.0, 0.0])
+
+
+def hand_pose(scene: Scene, position: Sequence[float]) -> list[float]:
+    """Pose (7,) of a hand at a position (3,) that points forward, palm inward.
+
+    It points down the more, the lower the table is below the shoulders.
+    """
+    down = float(np.interp(-scene.base_height_m, HEIGHTS_M, (0.8, 0.4, 0.1)))
+    half = (np.pi / 2 + down) / 2
+    return [*(float(value) for value in position), np.cos(half), 0.0, np.sin(half), 0.0]
 
 
 def reach_target(
