@@ -40,6 +40,7 @@ setup(
             "world_node = bench_tasks.start:world",
             "planner_node = bench_tasks.start:planner",
             "policy_node = bench_tasks.start:policy",
+            "safety_node = bench_tasks.start:safety",
             "task_node = bench_tasks.start:task",
             "recorder_node = bench_tasks.start:recorder",
         ],

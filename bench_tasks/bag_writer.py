@@ -24,6 +24,7 @@ TOPICS = {
     "/world/state": "bench_interfaces/msg/WorldState",
     "/joint_states": "sensor_msgs/msg/JointState",
     "/policy/action_chunk": "bench_interfaces/msg/ActionChunk",
+    "/safety/action_chunk": "bench_interfaces/msg/ActionChunk",
     "/episode/events": "bench_interfaces/msg/EpisodeEvent",
     "/episode/verdict": "bench_interfaces/msg/Verdict",
 }

@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from bench_tasks.dreams import DREAM
-from bench_tasks.errors import BenchError, GoneNode, UsageError, trace_of, unknown
+from bench_tasks.errors import BenchError, GoneNode, SafetyStop, UsageError, trace_of, unknown
 from bench_tasks.execution import CALL, Execution
 from bench_tasks.monitor import Monitor
 from bench_tasks.protocols import Planner, Policy, World
@@ -107,10 +107,13 @@ class _Run:
         self.monitor.on_event(event)
 
     def execute(self, chunk: ActionChunk) -> None:
-        for state in self.world.step(chunk):
-            self.state = state
-            self.sink.state(state)
-            self.monitor.on_state(state)
+        try:
+            for state in self.world.step(chunk):
+                self.state = state
+                self.sink.state(state)
+                self.monitor.on_state(state)
+        except SafetyStop as stop:
+            raise _End(f"safety stop: {stop}") from None
         if self.progress is not None:
             self.progress(self.state)
 

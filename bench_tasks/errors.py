@@ -3,8 +3,8 @@
 import traceback
 
 __all__ = [
-    "BenchError", "Crash", "GoneNode", "LateInput", "LostNode", "UnscoredError", "UsageError",
-    "trace_of",
+    "BenchError", "Crash", "GoneNode", "LateInput", "LostNode", "SafetyStop", "UnscoredError",
+    "UsageError", "trace_of",
 ]  # fmt: skip
 
 
@@ -30,6 +30,10 @@ class LostNode(BenchError):
 
 class GoneNode(LostNode):
     """A node has ended: nothing can be evaluated without it, whatever it was asked."""
+
+
+class SafetyStop(BenchError):
+    """The arms were stopped to be safe, and move no more in this episode; the text says why."""
 
 
 class Crash(Exception):

@@ -25,9 +25,10 @@ from bench_interfaces.srv import (
     SetPlan,
 )
 from bench_interfaces.srv import Plan as PlanSrv
+from std_srvs.srv import Trigger
 
 from bench_tasks import cdr
-from bench_tasks.errors import BenchError
+from bench_tasks.errors import BenchError, SafetyStop
 from bench_tasks.images import camera_of_frame, depth_topic
 from bench_tasks.node_ros import (
     LATCHED,
@@ -59,14 +60,15 @@ class Graph:
 
     def __init__(
         self, node: BenchNode, deadline_s: float, planner_deadline_s: float,
-        recorded: bool, realtime: bool, streams: dict[str, float],
+        recorded: bool, realtime: bool, streams: dict[str, float], safety: bool = False,
     ) -> None:
         """Connect `node`; each call gets `deadline_s`, the planner's `planner_deadline_s`.
 
-        `streams` are the cameras (with their rates, Hz) that the world was told to stream.
+        `streams` are the cameras (with their rates, Hz) that the world was told to stream. With
+        `safety` the world gets from the node of that name what it passes on.
         """
         self.node, self.deadline_s = node, deadline_s
-        self.recorded, self.realtime = recorded, realtime
+        self.recorded, self.realtime, self.safety = recorded, realtime, safety
         self._by_hand = Unwatched()
         self._states = unwatched(node, WorldStateMsg, "/world/state", TRACK, self._by_hand)
         self._ahead: deque[bytes] = deque()
@@ -81,6 +83,14 @@ class Graph:
         node.create_subscription(
             EpisodeEvent, "/world/events", self.world_events.put, TRACK, raw=True
         )
+        self.safety_events: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        if safety:
+            node.create_subscription(
+                EpisodeEvent, "/safety/events", self.safety_events.put, TRACK, raw=True
+            )
+            self._passed = unwatched(
+                node, ActionChunkMsg, "/safety/action_chunk", TRACK, self._by_hand
+            )
         self.chunk_out = node.create_publisher(ActionChunkMsg, "/policy/action_chunk", TRACK)
         self.event_out = node.create_publisher(EpisodeEvent, "/episode/events", TRACK)
         self.verdict_out = node.create_publisher(VerdictMsg, "/episode/verdict", LATCHED)
@@ -98,6 +108,8 @@ class Graph:
         self.policy_reset = caller(ResetAgent, "/policy/reset")
         self.infer = caller(Infer, "/policy/infer")
         self.set_plan = caller(SetPlan, "/policy/set_plan")
+        if safety:
+            self.ready = caller(Trigger, "/safety/ready")
 
     def wait_for_nodes(self, extra: dict[str, Caller], timeout_s: float) -> None:
         """Wait for every service; BenchError names the nodes that do not offer theirs."""
@@ -105,6 +117,7 @@ class Graph:
             "world": [self.load, self.capture, self.show, self.move],
             "planner": [self.planner_reset, self.plan, self.ask],
             "policy": [self.policy_reset, self.infer, self.set_plan],
+            **({"safety": [self.ready]} if self.safety else {}),
             **{name: [call] for name, call in extra.items()},
         }
         end = time.monotonic() + timeout_s
@@ -139,9 +152,36 @@ class Graph:
         self.pictures.clear()
         self.refusal = ""
         self.new_world_events()
+        if self.safety:
+            self.new_safety_events()
+            list(take_all(self._passed))
         while self.more_states():
             self._ahead.clear()
         self.refusal = ""
+
+    def wait_until_safe(self, limit_s: float) -> None:
+        """Wait until the safety node lets commands through; say once why it does not.
+
+        SafetyStop when it still does not after `limit_s`.
+        """
+        end, told = time.monotonic() + limit_s, ""
+        while not (answer := self.ready.call(Trigger.Request())).success:
+            if time.monotonic() > end:
+                raise SafetyStop(answer.message)
+            if answer.message != told:
+                told = answer.message
+                self.node.get_logger().warning(f"waiting: {told}")
+            if self.node.stopping.wait(0.2):
+                raise Stopped
+
+    def passed_on(self, seq: int) -> int:
+        """How many actions the safety node has passed on that answer state `seq`; 0: none yet."""
+        for data in take_all(self._passed):
+            self.sent["/safety/action_chunk"] += 1
+            chunk = cdr.decode_chunk(data)
+            if chunk.seq == seq:
+                return len(chunk.values)
+        return 0
 
     def more_states(self) -> bool:
         """Whether a state has come that was not asked for yet."""
@@ -209,4 +249,11 @@ class Graph:
         while not self.world_events.empty():
             events.append(cdr.decode_event(self.world_events.get_nowait()))
             self.refusal = str(events[-1].data.get("reason", self.refusal))
+        return events
+
+    def new_safety_events(self) -> list[Event]:
+        """What the safety node has done about commands and measurements since the last call."""
+        events = []
+        while not self.safety_events.empty():
+            events.append(cdr.decode_event(self.safety_events.get_nowait()))
         return events

@@ -50,6 +50,12 @@ ARGUMENTS: dict[str, tuple[str, str]] = {
     "vary": ("none", "what to randomise beyond the layout, or all: " + ", ".join(AXES)),
     "objects": ("", "set of evolved objects to use, a file or a name (bench_tasks objects list)"),
     "robot": ("sim", "whose arms: sim"),
+    "safety": (
+        "auto", "check every command before it is executed: true, false, or auto, which is true "
+        "for a real robot"
+    ),
+    "confirm": ("false", "true: motion is confirmed already; false: by /safety/confirm"),
+    "dry_run": ("false", "true: print what the safety node would send, and send nothing"),
     "record": ("true", "one bag per episode, scored offline; false: the live verdict only"),
     "out": ("", "folder for recordings, results and report; default results/<UTC time>"),
     "clock": ("lockstep", "lockstep: repeatable to the bit; realtime: 50 Hz of wall time"),
@@ -72,6 +78,9 @@ class Settings:
     streams: str
     viewer: str
     robot: str
+    safety: bool = False
+    confirm: bool = False
+    dry_run: bool = False
 
 
 def _whole(name: str, text: str) -> int:
@@ -143,6 +152,7 @@ def read(given: Mapping[str, str]) -> Settings:
         streams,
         _viewer(_one_of("viewer", given["viewer"], VIEWERS)),
         _one_of("robot", given["robot"], ROBOTS),
+        **_safety(given),
     )
     claim_domain()
     if config.record:
@@ -150,6 +160,22 @@ def read(given: Mapping[str, str]) -> Settings:
         if (out / "run.json").exists():
             raise UsageError(f"{out} holds a run already: choose another output folder")
     return settings
+
+
+def _safety(given: Mapping[str, str]) -> dict[str, bool]:
+    """What is asked of the safety node; UsageError when a real robot would be without one."""
+    real = given["robot"] != "sim"
+    asked = real if given["safety"] == "auto" else _flag("safety", given["safety"])
+    confirm, dry_run = _flag("confirm", given["confirm"]), _flag("dry_run", given["dry_run"])
+    if real and not asked:
+        raise UsageError(f"safety must be true for robot {given['robot']}, got false")
+    if not asked and (confirm or dry_run):
+        name = "confirm" if confirm else "dry_run"
+        raise UsageError(f"{name} must be false without safety:=true, got true")
+    if dry_run and given["clock"] != "realtime":
+        raise UsageError("dry_run needs clock:=realtime: in lockstep time stands still until an "
+                         f"action is executed, got {given['clock']!r}")  # fmt: skip
+    return {"safety": asked, "confirm": confirm, "dry_run": dry_run}
 
 
 def _viewer(viewer: str) -> str:

@@ -24,7 +24,7 @@ from bench_interfaces.srv import (
 from bench_interfaces.srv import Plan as PlanSrv
 
 from bench_tasks import cdr
-from bench_tasks.errors import BenchError, LateInput
+from bench_tasks.errors import BenchError, LateInput, SafetyStop
 from bench_tasks.frames_ros import frames_of, put_frames
 from bench_tasks.graph_ros import Graph
 from bench_tasks.node_ros import LostNode, Pending, to_message
@@ -47,6 +47,10 @@ __all__ = ["RemotePlanner", "RemotePolicy", "RemoteWorld", "TopicSink"]
 
 LOOK_S, REFUSED_S = 0.1, 0.3
 """How long a state is waited for between looks at what else was heard, and after a refusal."""
+PASSED_S = 0.0005
+"""Between looks for what the safety node passes on."""
+SAFE_WAIT_S = 600.0
+"""How long a human may take to confirm motion, or to release the arms after a stop."""
 
 
 class RemoteWorld:
@@ -67,7 +71,10 @@ class RemoteWorld:
         """Set up the episode; BenchError when the layout cannot be used."""
         graph = self._graph
         graph.begin()
-        config = {"state_listeners": 3 if graph.recorded else 2, "vary": vary}
+        if graph.safety:
+            graph.wait_until_safe(SAFE_WAIT_S)
+        listeners = 2 + graph.recorded + graph.safety
+        config = {"state_listeners": listeners, "vary": vary}
         response = graph.load.call(
             LoadEpisode.Request(task=task, seed=seed, config=json.dumps(config))
         )
@@ -85,7 +92,7 @@ class RemoteWorld:
     def step(self, chunk: ActionChunk) -> list[WorldState]:
         """Collect the states that the chunk's actions lead to; in realtime all that have come."""
         graph = self._graph
-        last = chunk.seq + len(chunk.values)
+        last = chunk.seq + self._length(chunk)
         states: list[WorldState] = []
         while self._seq < last or (graph.realtime and graph.more_states()):
             state = self._next_state()
@@ -93,6 +100,22 @@ class RemoteWorld:
             states.append(state)
         self._relay_events()
         return states
+
+    def _length(self, chunk: ActionChunk) -> int:
+        """How many states follow: in lockstep as many as the safety node lets through."""
+        graph = self._graph
+        if not graph.safety or graph.realtime:
+            return len(chunk.values)
+        end = time.monotonic() + graph.deadline_s
+        while time.monotonic() < end:
+            count = graph.passed_on(chunk.seq)
+            if count:
+                return count
+            self._relay_events()
+            graph.node.watch.check("safety", "world")
+            time.sleep(PASSED_S)
+        raise LostNode(f"no command that answers state {chunk.seq} was passed on within "
+                       f"{graph.deadline_s:g} s")  # fmt: skip
 
     def _next_state(self) -> WorldState:
         """The next state. BenchError when the world refused the chunk; LostNode when it is late."""
@@ -112,8 +135,17 @@ class RemoteWorld:
 
     def _relay_events(self) -> None:
         """Put what the world reported of itself on record, with the conductor's own events."""
-        for event in self._graph.new_world_events():
+        graph, stopped = self._graph, ""
+        for event in graph.new_world_events():
             self._sink.event(event)
+        for event in graph.new_safety_events():
+            self._sink.event(event)
+            if event.kind == "safety_stopped":
+                stopped = str(event.data.get("reason"))
+            elif event.kind == "safety_dropped" and not graph.realtime:
+                raise BenchError(f"an action chunk was dropped: {event.data.get('reason')}")
+        if stopped:
+            raise SafetyStop(stopped)
 
     def move_objects(self, poses: dict[str, np.ndarray]) -> None:
         """Put objects at poses (7,), at rest."""

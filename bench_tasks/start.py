@@ -9,7 +9,7 @@ import importlib
 import os
 import signal
 
-__all__ = ["planner", "policy", "recorder", "task", "world"]
+__all__ = ["planner", "policy", "recorder", "safety", "task", "world"]
 
 
 def _start(module: str) -> None:
@@ -31,6 +31,11 @@ def planner() -> None:
 def policy() -> None:
     """Start the node `policy`."""
     _start("policies.policy_node")
+
+
+def safety() -> None:
+    """Start the node `safety`."""
+    _start("hardware.safety_node")
 
 
 def task() -> None:

@@ -80,6 +80,7 @@ class TaskNode(BenchNode):
         self.clock = parameter(self, "clock", "lockstep")
         self.robot = parameter(self, "robot", "sim")
         self.command = parameter(self, "command", "")
+        self.safety = parameter(self, "safety", False)
         self.startup_s = parameter(self, "startup_s", 60.0)
         # A node is not given up while the policy has time left to answer.
         patience_s = self.config.policy_deadline_s + HOLD_S + 10.0
@@ -87,7 +88,7 @@ class TaskNode(BenchNode):
         planner_deadline_s = parameter(self, "planner_deadline_s", 300.0)
         self.graph = Graph(
             self, deadline_s, planner_deadline_s, self.config.record, self.clock == "realtime",
-            parse_streams(parameter(self, "streams", "")),
+            parse_streams(parameter(self, "streams", "")), self.safety,
         )  # fmt: skip
         self.recorder = Caller(self, Record, "/recorder/record", deadline_s)
         self.died = ""
@@ -199,6 +200,7 @@ class _Run:
         node = self.node
         configuration = self.config.to_dict() | {
             "clock": node.clock, "robot": node.robot, "middleware": "ROS 2",
+            "safety": node.safety,
         }  # fmt: skip
         versions = {name: tasks.get(name).version for name in self.config.tasks}
         manifest = RunManifest(self.out, configuration, versions)

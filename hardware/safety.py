@@ -4,9 +4,10 @@ What is passed on has been checked whole, from the command executed last to stan
 is sent ends in a stop (in realtime it carries that stop with it, so that arms whose commander has
 died come to rest by themselves). What could not be checked is not passed on.
 
-An intervention is `slowed` (the same path, at a pace within the limits), `refused` (this command
-is not executed; the arms slow down and hold; the next one is judged afresh) or `stopped` (as
-refused, and nothing is passed on until a human has released it).
+An intervention is `slowed` (the same path, at a pace within the limits), `dropped` (the command
+comes at the wrong time; what is under way goes on, which ends by itself), `refused` (it is not
+executed; the arms slow down and hold; the next one is judged afresh) or `stopped` (as refused, and
+nothing is passed on until a human has released it).
 """
 
 from __future__ import annotations
@@ -126,6 +127,15 @@ class Supervisor:
     def release(self) -> None:
         """A human says that what stopped the arms is over; they stay where they are."""
         self._stop_reason = ""
+
+    @property
+    def overdue(self) -> bool:
+        """Whether states of the robot have failed to come."""
+        return self._overdue
+
+    def not_sent(self) -> None:
+        """What was decided last did not reach the arms: they do not follow it."""
+        self._plan = self._plan[:0]
 
     def begin(self, scene: Scene) -> None:
         """A scene is set up: its base height and the parties of its contacts hold from now on."""
@@ -249,6 +259,7 @@ class Supervisor:
         if self._scene is None or self._state is None:
             missing = "scene" if self._scene is None else "state"
             raise _No("no_state", f"no {missing} has come from the robot yet")
+        self._for_this_robot(self._scene)
         age_s, most_s = now_s - self._seen_s, self._limit("state_age_s")
         if self._realtime and not age_s <= most_s:
             if not self._overdue:
@@ -257,6 +268,17 @@ class Supervisor:
             raise _No("old_state", f"the newest state is {age_s:.3f} s old", value=age_s,
                       limit=most_s)  # fmt: skip
         return self._state
+
+    def _for_this_robot(self, scene: Scene) -> None:
+        """_No unless the limits are for the robot whose scene it is, joint by joint."""
+        assert self._limits is not None
+        if scene.joint_names != self._limits.joint_names:
+            pairs = zip(scene.joint_names, self._limits.joint_names, strict=False)
+            wrong = next((f"{a!r}, not {b!r}" for a, b in pairs if a != b), "fewer or more")
+            raise _No("joint_order", f"the robot's joints are not those of the limits: {wrong}")
+        if scene.control_period_ns != round(self._period_s * 1e9):
+            raise _No("period", f"the robot's control period is {scene.control_period_ns} ns, the "
+                      f"limits are for {self._period_s:g} s")  # fmt: skip
 
     def _well_formed(self, given: Any) -> np.ndarray:
         assert self._limits is not None
@@ -363,8 +385,8 @@ class Supervisor:
 
     def _refused(self, no: _No, values: Any) -> Decision:
         told = Intervention(no.action, no.kind, no.reason, no.detail, _plain(values))
-        if no.action == "dropped":  # what is under way was checked and ends by itself
-            return Decision(None, (Intervention("refused", *_rest(told)),))
+        if no.action == "dropped":
+            return Decision(None, (told,))
         if no.action == "stopped" and not self._realtime:
             return Decision(None, (told,))
         return self._halt(told, len(values) if isinstance(values, np.ndarray) else 0)
@@ -383,6 +405,8 @@ class Supervisor:
             last = rows[-1] if len(rows) else self._state.command
             rows = np.concatenate([rows, np.tile(last, (count - len(rows), 1))])
         if not len(rows):
+            if not len(self._plan[max(0, self._state.seq - self._plan_seq) :]):
+                return Decision(None, (told,))  # at rest, with nothing under way
             rows = self._state.command[None].copy()
         self._plan, self._plan_seq = rows, self._state.seq
         return Decision(ActionChunk(self._state.seq, rows), (told,))
@@ -471,10 +495,6 @@ class Supervisor:
                 return _No("force", f"{' and '.join(parties)} press with {force:.0f} N "
                            f"(limit {most:g})", value=float(force), limit=most)  # fmt: skip
         return None
-
-
-def _rest(told: Intervention) -> tuple[str, str, dict[str, Any], list[Any] | None]:
-    return told.kind, told.reason, told.detail, told.command
 
 
 def _with_hands(joints: np.ndarray, last: np.ndarray) -> np.ndarray:

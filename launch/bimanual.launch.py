@@ -1,4 +1,4 @@
-"""Evaluate a planner and a policy on bimanual tasks: five nodes, one run, then everything ends."""
+"""Evaluate a planner and a policy on bimanual tasks: the nodes of one run, then everything ends."""
 
 import os
 import sys
@@ -42,10 +42,11 @@ def nodes(context):
     streams = {"streams": settings.streams} if settings.streams else {}
     recorded = 1 if config.record else 0
 
-    def node(name, parameters):
+    def node(name, parameters, remappings=()):
         return Node(
             package="bench_tasks", executable=f"{name}_node", name=name, output="screen",
-            parameters=[parameters], on_exit=Shutdown(reason=f"node {name} has ended"),
+            parameters=[parameters], remappings=list(remappings),
+            on_exit=Shutdown(reason=f"node {name} has ended"),
         )  # fmt: skip
 
     variables = [
@@ -59,21 +60,26 @@ def nodes(context):
                 **clock, **streams, "viewer": settings.viewer, "objects": config.objects,
                 "image_size": config.image_size,
             },
+            # With a safety node the world is told what that lets through, and nothing else.
+            [("/policy/action_chunk", "/safety/action_chunk")] if settings.safety else [],
         ),
         node("planner", {"planner": config.planner}),
-        # Its chunks go to world and recorder.
+        # Its chunks go to world (or safety) and recorder.
         node(
             "policy",
             {"policy": config.policy, "listeners": 1 + recorded, **execution, **clock},
         ),
     ]
+    if settings.safety:
+        safety = {"confirm": settings.confirm, "dry_run": settings.dry_run}
+        started.append(node("safety", {**safety, "listeners": 1 + recorded, **clock}))
     if config.record:
         started.append(node("recorder", {}))
     task = {
         "tasks": ",".join(config.tasks), "episodes": config.episodes, "seed": config.seed,
         "planner": config.planner, "policy": config.policy, "record": config.record,
         "latency": config.latency, "vary": ",".join(config.vary), "objects": config.objects,
-        "image_size": config.image_size, "robot": settings.robot,
+        "image_size": config.image_size, "robot": settings.robot, "safety": settings.safety,
         "out": str(Path(config.out).absolute()),
         "command": launch_args.summary(given, "bimanual.launch.py"), **execution, **clock,
         **streams,

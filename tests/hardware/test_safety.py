@@ -266,6 +266,24 @@ def test_without_a_state_nothing_moves(loaded):
     assert supervisor.on_chunk(chunk, 0.0).send is None
 
 
+@pytest.mark.parametrize(
+    ("changed", "kind"),
+    [
+        ({"joint_names": tuple(reversed(fuzzing.SCENE.joint_names))}, "joint_order"),
+        ({"joint_names": fuzzing.SCENE.joint_names[:7]}, "joint_order"),
+        ({"control_period_ns": 10_000_000}, "period"),
+    ],
+)
+def test_limits_of_another_robot_let_nothing_through(robot, changed, kind):
+    robot.supervisor.begin(replace(fuzzing.SCENE, **changed))
+    decision = robot.ask(0, np.tile(HOME, (5, 1)))
+    assert decision.send is None and only(decision).kind == kind
+
+
+def test_at_rest_nothing_is_sent_for_what_is_refused(robot):
+    assert robot.ask(0, bad("jump")).send is None
+
+
 def test_in_lockstep_a_refused_command_is_replaced_so_that_time_goes_on(robot):
     robot.supervisor._realtime = False
     sent = robot.ask(0, bad("jump")).send

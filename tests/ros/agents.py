@@ -109,6 +109,19 @@ class Waves(HoldPolicy):
         return ActionChunk(state.seq, values)
 
 
+class Jumps(HoldPolicy):
+    """Its left arm is to be somewhere else at once; from state 30 on no more."""
+
+    def infer(self, observation):
+        """Give ten actions a radian away."""
+        state = observation.state
+        if state.seq >= 30:
+            raise BenchError("that was all")
+        values = np.tile(state.command, (10, 1))
+        values[:, 0] += 1.0
+        return ActionChunk(state.seq, values)
+
+
 class SlowOnce(Waves):
     """Its first answer from state 60 on takes a second."""
 
@@ -138,7 +151,8 @@ class SeesDepth(HoldPolicy):
 
 PLANNERS = {"malformed": Malformed, "silent": Silent, "crashes": Crashes}
 POLICIES = {"not_finite": NotFinite, "wrong_seq": WrongSeq, "crashes": PolicyCrashes,
-            "sees_depth": SeesDepth, "waves": Waves, "slow_once": SlowOnce}  # fmt: skip
+            "sees_depth": SeesDepth, "waves": Waves, "slow_once": SlowOnce,
+            "jumps": Jumps}  # fmt: skip
 
 
 def register() -> None:

@@ -96,6 +96,7 @@ def wait_for(tmp_path, nodes, path: Path, process) -> None:
         ("episodes:=many", "episodes must be a whole number, got 'many'"),
         ("objects:=nowhere.yaml", "cannot read the object set"),
         ("robot:=franka", "unknown robot 'franka': choose from sim"),
+        ("dry_run:=true", "dry_run must be false without safety:=true"),
         ("streams:=head@fast", "camera 'head': the rate must be in Hz, got 'fast'"),
         ("cameras:=head", "the argument is called streams now; write streams:=head"),
         ("out:=/proc/nowhere", "cannot write to /proc/nowhere"),
@@ -111,7 +112,10 @@ def test_a_wrong_argument_is_one_line_and_status_2(launch, nodes, tmp_path, argu
 
 def test_a_launch_evaluates_reports_and_leaves_nothing(launch, nodes, tmp_path):
     out = tmp_path / "out"
-    chosen = ("execution:=rtc", "policy_latency:=0.2", "execute:=7", "policy_deadline_s:=5")
+    chosen = (
+        "execution:=rtc", "policy_latency:=0.2", "execute:=7", "policy_deadline_s:=5",
+        "safety:=true", "confirm:=true",
+    )  # fmt: skip
     process = launch(
         "bimanual.launch.py", "tasks:=spatial_sparse", "seed:=3", *chosen, f"out:={out}"
     )

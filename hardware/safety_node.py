@@ -1,0 +1,216 @@
+"""The node `safety`: what policies ask for on `/policy/action_chunk`, judged, to the robot.
+
+The world listens to `/safety/action_chunk` instead. Motion must be confirmed (`/safety/confirm`,
+or the parameter `confirm`); `/safety/stop` and `/safety/estop` (std_msgs/Bool) stop the arms until
+`/safety/release`; `/safety/ready` says whether commands would be let through, and why not.
+`/safety/heartbeat` counts on once a control period while this node is alive and gets states: a
+robot whose node does not hear it for 100 ms stops by itself. Every intervention is an event on
+`/safety/events`, which the task node puts on record.
+"""
+
+from __future__ import annotations
+
+import time
+
+from bench_interfaces.msg import ActionChunk as ActionChunkMsg
+from bench_interfaces.msg import EpisodeEvent
+from bench_interfaces.msg import Scene as SceneMsg
+from bench_interfaces.msg import WorldState as WorldStateMsg
+from std_msgs.msg import Bool, UInt64
+from std_srvs.srv import Trigger
+
+from bench_tasks import cdr
+from bench_tasks.errors import UsageError
+from bench_tasks.node_ros import (
+    LATCHED,
+    LATEST,
+    TRACK,
+    BenchNode,
+    Unwatched,
+    parameter,
+    steady_timer,
+    take_all,
+    unwatched,
+)
+from bench_tasks.node_ros import main as run_node
+from bench_tasks.vocabulary import CONTROL_PERIOD_NS, Event, WorldState
+from hardware.safety import Decision, Supervisor
+from hardware.safety_limits import read_limits
+
+__all__ = ["SafetyNode", "main"]
+
+COMMANDERS = ("policy", "planner", "task")
+"""Nodes without which nobody commands: the arms stop when one of them dies."""
+EARLY_S = {"lockstep": 5.0, "realtime": 0.05}
+"""How long a command may come before the state that it answers, which travels another way."""
+STALL_S = 0.05
+FLUSH_S = 0.05
+
+
+class SafetyNode(BenchNode):
+    """ROS around a `Supervisor`. Every callback runs on one thread."""
+
+    def __init__(self) -> None:
+        """Load the limits that the parameter `limits` names; UsageError when they are wrong."""
+        super().__init__("safety")
+        clock = parameter(self, "clock", "lockstep")
+        if clock not in EARLY_S:
+            raise UsageError(f"clock must be lockstep or realtime, got {clock!r}")
+        self._realtime, self._early_s = clock == "realtime", EARLY_S[clock]
+        self._dry_run = parameter(self, "dry_run", False)
+        self._listeners = parameter(self, "listeners", 1)
+        limits = read_limits(parameter(self, "limits", "fr3_pair"))
+        self._supervisor = Supervisor(limits, self._realtime, parameter(self, "confirm", False))
+        self._state: WorldState | None = None
+        self._early: tuple[int, float, bytes] | None = None
+        self._pressed, self._beats, self._lost, self._ticked_s = False, 0, "", 0.0
+        self._chunk_out = self.create_publisher(ActionChunkMsg, "/safety/action_chunk", TRACK)
+        self._event_out = self.create_publisher(EpisodeEvent, "/safety/events", TRACK)
+        self._beat_out = self.create_publisher(UInt64, "/safety/heartbeat", LATEST)
+        self._by_hand = Unwatched()
+        self._scenes = unwatched(self, SceneMsg, "/world/scene", LATCHED, self._by_hand)
+        self.create_subscription(WorldStateMsg, "/world/state", self._on_state, TRACK, raw=True)
+        self.create_subscription(
+            ActionChunkMsg, "/policy/action_chunk", self._on_chunk, TRACK, raw=True
+        )
+        self.create_subscription(Bool, "/safety/estop", self._on_estop, TRACK)
+        for name in ("ready", "confirm", "stop", "release"):
+            self.create_service(Trigger, f"/safety/{name}", getattr(self, f"_{name}"))
+        steady_timer(self, CONTROL_PERIOD_NS / 1e9, self._tick)
+        self.get_logger().info(f"limits of {limits.robot}; {clock}; {self._not_ready() or 'ready'}")
+
+    # -- what comes ------------------------------------------------------------------------------
+
+    def _on_state(self, data: bytes) -> None:
+        self._look_at_scene()
+        try:
+            state = cdr.decode_state(data)
+        except ValueError as error:
+            self._do(self._supervisor.stop("state", str(error)))
+            return
+        self._state = state
+        self._do(self._supervisor.on_state(state, time.monotonic()))
+        if self._early is not None and self._early[0] <= state.seq:
+            self._judge_early()
+
+    def _look_at_scene(self) -> None:
+        for data in take_all(self._scenes):
+            self._early = None  # it was meant for another episode
+            self._supervisor.begin(cdr.decode_scene(data))
+
+    def _on_chunk(self, data: bytes) -> None:
+        self._look_at_scene()
+        try:
+            seq = cdr.decode_chunk(data).seq
+        except ValueError:
+            seq = -1  # whatever it is, it is judged now
+        if self._state is None or seq > self._state.seq:
+            self._early = seq, time.monotonic() + self._early_s, data
+            return
+        self._judge(data)
+
+    def _judge_early(self) -> None:
+        assert self._early is not None
+        data, self._early = self._early[2], None
+        self._judge(data)
+
+    def _judge(self, data: bytes) -> None:
+        self._do(self._supervisor.on_message(data, time.monotonic()))
+
+    def _tick(self) -> None:
+        now_s = time.monotonic()
+        if self._early is not None and now_s > self._early[1]:
+            self._judge_early()
+        punctual = now_s - self._ticked_s < STALL_S
+        self._ticked_s = now_s
+        if punctual:  # else this node was held up, and states may be waiting to be looked at
+            self._do(self._supervisor.on_time(now_s))
+        if self._realtime:
+            self._look_after_commanders()
+        if not self._supervisor.overdue:
+            self._beats += 1
+            self._beat_out.publish(UInt64(data=self._beats))
+
+    def _look_after_commanders(self) -> None:
+        if self._beats % 25 == 0:
+            for name in COMMANDERS:
+                self.watch.add(name)
+        died = self.watch.died()
+        if died and died != self._lost:
+            self._lost = died
+            self._do(self._supervisor.lost(died))
+
+    # -- what is done ----------------------------------------------------------------------------
+
+    def _do(self, decision: Decision) -> None:
+        seq, stamp = (self._state.seq, self._state.stamp_ns) if self._state else (0, 0)
+        for told in decision.interventions:
+            self.get_logger().warning(f"{told.action}: {told.reason}")
+            event = Event(f"safety_{told.action}", seq, stamp, told.data())
+            self._event_out.publish(cdr.encode_event(event))
+        if decision.send is None:
+            return
+        if self._dry_run:
+            self._supervisor.not_sent()
+            values = decision.send.values
+            first, last = (", ".join(f"{v:.3f}" for v in row) for row in (values[0], values[-1]))
+            self.get_logger().info(
+                f"would send {len(values)} actions answering state {decision.send.seq}: "
+                f"[{first}] to [{last}]"
+            )
+            return
+        self._chunk_out.publish(cdr.encode_chunk(decision.send, stamp, CONTROL_PERIOD_NS))
+
+    def close(self) -> None:
+        """Whoever ends this node ends the motion."""
+        if self._realtime and self._state is not None:
+            self._do(self._supervisor.stop("end", "the safety node ends"))
+            time.sleep(FLUSH_S)
+
+    # -- services --------------------------------------------------------------------------------
+
+    def _not_ready(self) -> str:
+        """Why no command would reach the robot; "" when one may."""
+        found = self._chunk_out.get_subscription_count()
+        if found < self._listeners:
+            return f"{found} of {self._listeners} nodes listen to /safety/action_chunk"
+        return self._supervisor.why_not
+
+    def _ready(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        response.message = self._not_ready()
+        response.success = not response.message
+        return response
+
+    def _confirm(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        self._supervisor.confirm()
+        self.get_logger().info("motion is confirmed")
+        response.success, response.message = True, "motion is confirmed"
+        return response
+
+    def _stop(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        self._do(self._supervisor.stop("stop", "/safety/stop was called"))
+        response.success, response.message = True, "the arms stop until /safety/release"
+        return response
+
+    def _release(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        if self._pressed:
+            response.success, response.message = False, "/safety/estop still says true"
+            return response
+        self._supervisor.release()
+        self.get_logger().info("released")
+        response.success, response.message = True, "released: the next command is judged afresh"
+        return response
+
+    def _on_estop(self, message: Bool) -> None:
+        self._pressed = bool(message.data)
+        if self._pressed:
+            self._do(self._supervisor.stop("estop", "/safety/estop said true"))
+
+
+def main(args: list[str] | None = None) -> None:
+    """Entry point of `safety_node`."""
+    run_node(SafetyNode, args)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,162 @@
+"""The safety node between policy and world: what reaches the arms, and what the bag says of it."""
+
+from __future__ import annotations
+
+import queue
+import time
+
+import numpy as np
+import pytest
+
+from bench_tasks import scoring
+from bench_tasks.bag import messages, read_bag
+from bench_tasks.cdr import decode_event
+from bench_tasks.vocabulary import ARM_COLUMNS
+from tests.ros.conftest import DEADLINE_S, SAFE
+
+pytestmark = pytest.mark.ros
+
+
+class Safe:
+    """A world that listens to the safety node alone, both in realtime, and a client of both."""
+
+    def __init__(self, nodes, client, make_world, **parameters):
+        from bench_interfaces.msg import EpisodeEvent
+        from std_msgs.msg import Bool
+        from std_srvs.srv import Trigger
+
+        from bench_tasks.node_ros import TRACK, Caller, wait_for_listeners
+
+        self.nodes, self.client = nodes, client
+        self.told: queue.Queue = queue.Queue()
+        client.create_subscription(EpisodeEvent, "/safety/events", self.told.put, TRACK, raw=True)
+        nodes.start("safety", clock="realtime", **parameters)
+        self.button = client.create_publisher(Bool, "/safety/estop", TRACK)
+        self.call = {
+            name: Caller(client, Trigger, f"/safety/{name}", DEADLINE_S)
+            for name in ("ready", "confirm", "stop", "release")
+        }
+        self.world = make_world(clock="realtime", listeners=2, remap=(SAFE,))
+        wait_for_listeners([(self.button, 1), (self.world.chunks, 1)], DEADLINE_S)
+        self.state = self.world.start
+
+    def ask(self, name: str) -> tuple[bool, str]:
+        from std_srvs.srv import Trigger
+
+        answer = self.call[name].call(Trigger.Request())
+        return answer.success, answer.message
+
+    def newest(self):
+        """The newest state."""
+        from bench_tasks.cdr import decode_state
+
+        self.state = self.world.state()
+        while not self.world.states.empty():
+            self.state = decode_state(self.world.states.get_nowait())
+        return self.state
+
+    def event(self, what: str):
+        """The next event about `what`; others are passed over."""
+        end = time.monotonic() + DEADLINE_S
+        while time.monotonic() < end:
+            event = decode_event(self.told.get(timeout=DEADLINE_S))
+            if event.data["what"] == what:
+                return event
+        raise AssertionError(f"no event about {what}\n{self.nodes.logs()}")
+
+    def wave(self) -> None:
+        """Ask for a slow motion that takes so long that a busy machine sees some of it."""
+        state = self.newest()
+        path = np.tile(state.command, (240, 1))
+        u = np.arange(1, 241)[:, None] / 240
+        path[:, [0, 8]] += 0.5 * (10 * u**3 - 15 * u**4 + 6 * u**5) * [1, -1]
+        self.world.send(state.seq, path)
+
+    def at_rest(self) -> None:
+        """Wait until the command no longer changes."""
+        end, before = time.monotonic() + DEADLINE_S, self.newest().command
+        while time.monotonic() < end:
+            for _ in range(3):
+                command = self.newest().command
+            if np.array_equal(command, before):
+                return
+            before = command
+        raise AssertionError("the arms do not come to rest")
+
+
+def test_from_confirmation_to_release(nodes, client, make_world):
+    """One start of the nodes, since that takes longest."""
+    from std_msgs.msg import Bool
+
+    safe = Safe(nodes, client, make_world)
+    home = safe.newest().command
+    ready, why = safe.ask("ready")
+    assert not ready and "no human has confirmed motion" in why
+    safe.wave()
+    assert safe.event("not_ready").kind == "safety_stopped"
+    assert safe.ask("confirm")[0] and safe.ask("ready") == (True, "")
+    assert np.array_equal(safe.newest().command, home)
+
+    safe.wave()
+    end = time.monotonic() + DEADLINE_S
+    while np.array_equal(safe.newest().command, home):
+        assert time.monotonic() < end, nodes.logs()
+
+    safe.world.send(safe.newest().seq, np.full((10, 16), np.nan))
+    event = safe.event("not_finite")
+    assert event.kind == "safety_refused" and event.data["command"][0][0] == "nan"
+    safe.at_rest()
+
+    safe.button.publish(Bool(data=True))
+    assert safe.event("estop").kind == "safety_stopped"
+    held = safe.newest().command
+    safe.wave()
+    safe.event("not_ready")
+    assert safe.ask("release") == (False, "/safety/estop still says true")
+    safe.button.publish(Bool(data=False))
+    end = time.monotonic() + DEADLINE_S
+    while not safe.ask("release")[0]:
+        assert time.monotonic() < end
+    safe.wave()
+    end = time.monotonic() + DEADLINE_S
+    while np.array_equal(safe.newest().command, held):
+        assert time.monotonic() < end, nodes.logs()
+
+    # Killed in motion: what was sent last ends in a stop.
+    nodes.running["safety"].kill()
+    safe.at_rest()
+
+
+def test_an_episode_in_lockstep_is_the_same_to_the_bit_with_the_safety_node(nodes, tmp_path):
+    from bench_tasks.config import RunConfig
+    from bench_tasks.runner import run
+
+    out = tmp_path / "out"
+    nodes.start_all(out, safety=True, tasks="lift_pot", keyframe_cameras="")
+    assert nodes.wait("task", 280) == 0, nodes.logs()
+    bag = read_bag(out / "lift_pot" / "000000")
+    alone = run(RunConfig(("lift_pot",), cameras=(), out=str(tmp_path / "alone"))).episodes[0]
+    assert bag.state_hash == alone.state_hash and bag.verdict.success
+    assert not [e for e in bag.events if e.kind.startswith("safety_")]
+    asked, passed = (
+        [m.data for m in messages(out / "lift_pot" / "000000", [], {topic})]
+        for topic in ("/policy/action_chunk", "/safety/action_chunk")
+    )
+    assert len(asked) == len(passed) > 20
+
+
+def test_a_policy_that_jumps_is_on_record_and_moves_nothing(nodes, tmp_path):
+    nodes.before = "from tests.ros.agents import register; register(); "
+    out = tmp_path / "out"
+    nodes.start_all(out, safety=True, tasks="lift_pot", policy="jumps", keyframe_cameras="")
+    assert nodes.wait("task", 280) == 0, nodes.logs()
+    (score,) = scoring.load_scores(scoring.newest_scores(out))
+    assert score.scored and score.agrees and not score.success
+    bag = read_bag(out / "lift_pot" / "000000")
+    refused = [e for e in bag.events if e.kind == "safety_refused"]
+    assert len(refused) == 3 and {e.data["what"] for e in refused} == {"jump"}
+    assert refused[0].data["value"] == pytest.approx(1.0)
+    assert refused[0].data["joint"] == "left_fr3_joint1"
+    assert np.asarray(refused[0].data["command"]).shape == (10, 16)
+    commands = np.array([state.command for state in bag.states])
+    assert np.ptp(commands[:, ARM_COLUMNS], axis=0).max() == 0.0
