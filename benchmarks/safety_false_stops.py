@@ -15,11 +15,14 @@ command. Exit status 1 when a bar is missed.
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench_tasks.bag import Recording, read_bag
 from hardware.safety import Intervention, Supervisor

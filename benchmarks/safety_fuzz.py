@@ -13,11 +13,16 @@ from __future__ import annotations
 import argparse
 import copy
 import json
+import sys
 import time
 from collections import Counter
 from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench_tasks import cdr
 from bench_tasks.kinematics import dual_arm
@@ -189,6 +194,12 @@ class Oracle:
         return ""
 
 
+@cache
+def oracle() -> Oracle:
+    """The one of this process: it takes a second to build."""
+    return Oracle()
+
+
 # -- situations ----------------------------------------------------------------------------------
 
 
@@ -312,7 +323,7 @@ class Fuzz:
         self.rng = np.random.default_rng(seed)
         self.limits = read_limits("fr3_pair")
         self.maker = Maker(self.rng, self.limits)
-        self.oracle = Oracle()
+        self.oracle = oracle()
         self.per, self.used = per_situation, per_situation
         self.counts: Counter[str] = Counter()
         self.actions: Counter[str] = Counter()

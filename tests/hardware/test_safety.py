@@ -103,7 +103,7 @@ def test_a_path_that_is_too_fast_is_followed_slower(robot):
     assert told.detail["joint"] == "left_fr3_joint1" and told.detail["limit"] < 2.62
     assert told.detail["value"] > 2.62 and np.allclose(told.command, path)
     sent = decision.send.values
-    assert len(sent) > 12 and fuzzing.Oracle().wrong(np.concatenate([[HOME] * 3, sent])) == ""
+    assert len(sent) > 12 and fuzzing.oracle().wrong(np.concatenate([[HOME] * 3, sent])) == ""
     # The same path: the joint and the hand are where the path has them, to a fraction of a step.
     asked = np.concatenate([[HOME], path])
     want = np.interp(sent[:, 0], asked[:, 0], asked[:, 7])
@@ -224,7 +224,7 @@ def test_a_stop_slows_down_at_once_and_lasts_until_it_is_released(robot):
     for _ in range(30):
         robot.step()
     assert (robot.executed[-1] == robot.executed[-2]).all()
-    assert fuzzing.Oracle().wrong(np.array([HOME] * 3 + robot.executed)) == ""
+    assert fuzzing.oracle().wrong(np.array([HOME] * 3 + robot.executed)) == ""
     assert "release" in robot.supervisor.why_not
     robot.supervisor.release()
     assert robot.ask(robot.seq, np.tile(robot.executed[-1], (5, 1))).interventions == ()
@@ -243,7 +243,7 @@ def test_a_stop_that_came_a_period_too_late_is_made_anew(robot):
     robot.tell(robot.state())
     for _ in range(30):
         robot.step()
-    assert fuzzing.Oracle().wrong(np.array([HOME] * 3 + robot.executed)) == ""
+    assert fuzzing.oracle().wrong(np.array([HOME] * 3 + robot.executed)) == ""
 
 
 @pytest.mark.parametrize("supervisor", [

@@ -20,6 +20,8 @@ pytest.importorskip("bench_interfaces")
 
 ROOT = Path(__file__).resolve().parents[2]
 EXIT_S = 15.0
+SAFE = "/policy/action_chunk:=/safety/action_chunk"
+"""The world gets its commands from the safety node."""
 DEADLINE_S = 30.0
 
 
@@ -40,11 +42,14 @@ class Nodes:
             "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
         }
 
-    def start(self, name: str, **parameters: object) -> subprocess.Popen:
-        """Start a node of the project with parameters."""
+    def start(
+        self, name: str, remap: tuple[str, ...] = (), **parameters: object
+    ) -> subprocess.Popen:
+        """Start a node of the project with parameters and remappings (`old:=new`)."""
         words = [f"{key}:={json.dumps(value)}" for key, value in parameters.items()]
         code = f"{self.before}from bench_tasks.start import {name}; {name}()"
         options = ["--ros-args", *itertools.chain.from_iterable(("-p", word) for word in words)]
+        options += itertools.chain.from_iterable(("-r", rule) for rule in remap)
         with open(self.folder / f"{name}.log", "wb") as log:
             self.running[name] = subprocess.Popen(
                 [sys.executable, "-c", code, *options],
@@ -52,9 +57,14 @@ class Nodes:
             )
         return self.running[name]
 
-    def start_all(self, out: Path, record: bool = True, clock: str = "lockstep", **task) -> None:
+    def start_all(
+        self, out: Path, record: bool = True, clock: str = "lockstep", safety: bool = False, **task
+    ) -> None:
         """Start the five nodes (four without a recorder) as the launch file does."""
         world = task.pop("world", {})
+        if safety:
+            world, task = {**world, "remap": (SAFE,)}, {**task, "safety": True}
+            self.start("safety", clock=clock, confirm=True, listeners=1 + record)
         agents = {"planner": task.get("planner", "expert"), "policy": task.get("policy", "skills")}
         self.start("world", clock=clock, **world)
         self.start("planner", planner=agents["planner"])
@@ -151,7 +161,7 @@ def client(nodes, monkeypatch):
 class World:
     """What a test says to the world node and hears from it."""
 
-    def __init__(self, nodes, client, **parameters):
+    def __init__(self, nodes, client, listeners=1, topic="/policy/action_chunk", **parameters):
         from bench_interfaces.msg import ActionChunk, EpisodeEvent, WorldState
         from bench_interfaces.srv import LoadEpisode
 
@@ -163,10 +173,11 @@ class World:
         self.events: queue.Queue = queue.Queue()
         client.create_subscription(WorldState, "/world/state", self.states.put, TRACK, raw=True)
         client.create_subscription(EpisodeEvent, "/world/events", self.events.put, TRACK, raw=True)
-        self.chunks = client.create_publisher(ActionChunk, "/policy/action_chunk", TRACK)
+        self.chunks = client.create_publisher(ActionChunk, topic, TRACK)
         load = self.caller(LoadEpisode, "/world/load_episode")
         wait_for_listeners([(self.chunks, 1)], DEADLINE_S)
-        load.call(LoadEpisode.Request(task="lift_pot", seed=0, config='{"state_listeners": 1}'))
+        config = json.dumps({"state_listeners": listeners})
+        load.call(LoadEpisode.Request(task="lift_pot", seed=0, config=config))
         self.start = self.state()
 
     def caller(self, kind, name):
