@@ -38,6 +38,9 @@ setup(
         "console_scripts": [
             "bench_tasks = bench_tasks.cli:main",
             "world_node = bench_tasks.start:world",
+            "franka_world_node = bench_tasks.start:franka_world",
+            "standin_franka_node = bench_tasks.start:standin_franka",
+            "layout_node = bench_tasks.start:layout",
             "planner_node = bench_tasks.start:planner",
             "policy_node = bench_tasks.start:policy",
             "safety_node = bench_tasks.start:safety",

@@ -22,8 +22,10 @@ from bench_tasks.vocabulary import AXES
 
 __all__ = ["ARGUMENTS", "RENAMED", "Settings", "read", "summary"]
 
-ROBOTS = ("sim",)
+ROBOTS = ("sim", "franka")
 CLOCKS = ("lockstep", "realtime")
+STANDIN = "standin"
+"""The cell of simulated Franka arms."""
 VIEWERS = ("none", "foxglove", "mujoco")
 
 FIRST_TASKS = (
@@ -49,7 +51,11 @@ ARGUMENTS: dict[str, tuple[str, str]] = {
     "policy_deadline_s": ("10", "after so many seconds a policy's answer is not used any more"),
     "vary": ("none", "what to randomise beyond the layout, or all: " + ", ".join(AXES)),
     "objects": ("", "set of evolved objects to use, a file or a name (bench_tasks objects list)"),
-    "robot": ("sim", "whose arms: sim"),
+    "robot": ("sim", "whose arms: " + ", ".join(ROBOTS)),
+    "cell": (
+        STANDIN, "with robot:=franka, the file that describes the cell, or standin: simulated "
+        "arms that speak Franka's protocol"
+    ),
     "safety": (
         "auto", "check every command before it is executed: true, false, or auto, which is true "
         "for a real robot"
@@ -81,6 +87,7 @@ class Settings:
     safety: bool = False
     confirm: bool = False
     dry_run: bool = False
+    cell: str = ""
 
 
 def _whole(name: str, text: str) -> int:
@@ -139,7 +146,10 @@ def read(given: Mapping[str, str]) -> Settings:
         execute=_whole("execute", given["execute"]),
         policy_deadline_s=_seconds("policy_deadline_s", given["policy_deadline_s"]),
     )  # fmt: skip
-    on_clock = config.executing.checked().on_clock(given["clock"])
+    robot = _one_of("robot", given["robot"], ROBOTS)
+    # Real arms do not wait, whatever is asked of the simulated ones.
+    clock = _one_of("clock", given["clock"], CLOCKS) if robot == "sim" else "realtime"
+    on_clock = config.executing.checked().on_clock(clock)
     config = replace(config, policy_latency=on_clock.latency)
     if config.planner.partition(":")[0].strip() == "human":
         raise UsageError("planner human needs a terminal, and launched nodes have none: "
@@ -148,11 +158,12 @@ def read(given: Mapping[str, str]) -> Settings:
     check(replace(config, cameras=tuple(parse_streams(streams))))
     settings = Settings(
         check(config),
-        _one_of("clock", given["clock"], CLOCKS),
+        clock,
         streams,
-        _viewer(_one_of("viewer", given["viewer"], VIEWERS)),
-        _one_of("robot", given["robot"], ROBOTS),
-        **_safety(given),
+        _viewer(_one_of("viewer", given["viewer"], VIEWERS), robot),
+        robot,
+        **_safety({**given, "clock": clock}),
+        cell=_cell(given["cell"]) if robot == "franka" else "",
     )
     claim_domain()
     if config.record:
@@ -175,10 +186,23 @@ def _safety(given: Mapping[str, str]) -> dict[str, bool]:
     if dry_run and given["clock"] != "realtime":
         raise UsageError("dry_run needs clock:=realtime: in lockstep time stands still until an "
                          f"action is executed, got {given['clock']!r}")  # fmt: skip
-    return {"safety": asked, "confirm": confirm, "dry_run": dry_run}
+    # Of simulated arms nobody has to stand clear.
+    simulated = real and given["cell"] == STANDIN
+    return {"safety": asked, "confirm": confirm or simulated, "dry_run": dry_run}
 
 
-def _viewer(viewer: str) -> str:
+def _cell(cell: str) -> str:
+    """The cell as nodes find it, which may run in another folder."""
+    if not cell.endswith((".yaml", ".yml")):
+        return cell
+    if not Path(cell).is_file():
+        raise UsageError(f"cell: there is no file {cell}")
+    return str(Path(cell).absolute())
+
+
+def _viewer(viewer: str, robot: str) -> str:
+    if viewer == "mujoco" and robot != "sim":
+        raise UsageError(f"viewer:=mujoco shows robot:=sim only, not {robot}")
     if viewer == "foxglove" and not has_package("foxglove_bridge"):
         raise UsageError(
             "viewer:=foxglove needs the package foxglove_bridge: on a ROS machine "

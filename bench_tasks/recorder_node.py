@@ -83,6 +83,8 @@ class RecorderNode(BenchNode):
 
     def _listen_to_cameras(self) -> None:
         for topic, types in self.get_topic_names_and_types():
+            if topic.count("/") > (3 if topic.endswith("/compressed") else 2):
+                continue  # a driver's own, in a namespace: what the world makes of it is recorded
             if camera_of_topic(topic) and _JPEG in types:
                 self._listen(topic, _JPEG)
             elif topic.endswith("/camera_info") and _INFO in types:

@@ -134,16 +134,23 @@ class RemoteWorld:
         raise LostNode(f"state {seq} did not come within {graph.deadline_s:g} s")
 
     def _relay_events(self) -> None:
-        """Put what the world reported of itself on record, with the conductor's own events."""
-        graph, stopped = self._graph, ""
+        """Put what the world reported of itself on record, with the conductor's own events.
+
+        BenchError when it reported that it cannot go on; SafetyStop when the safety node stopped.
+        """
+        graph, stopped, lost = self._graph, "", ""
         for event in graph.new_world_events():
             self._sink.event(event)
+            if event.data.get("fatal"):
+                lost = str(event.data.get("reason", event.kind))
         for event in graph.new_safety_events():
             self._sink.event(event)
             if event.kind == "safety_stopped":
                 stopped = str(event.data.get("reason"))
             elif event.kind == "safety_dropped" and not graph.realtime:
                 raise BenchError(f"an action chunk was dropped: {event.data.get('reason')}")
+        if lost:
+            raise BenchError(lost)
         if stopped:
             raise SafetyStop(stopped)
 

@@ -164,6 +164,8 @@ def replay(task: Task, recording: Recording) -> Verdict:
                 monitor.on_event(events[k])
                 k += 1
         return monitor.verdict()
+    except UnscoredError:
+        raise
     except ValueError as error:
         raise UnscoredError(f"unscored: {error}") from None
     except Exception as error:  # noqa: BLE001

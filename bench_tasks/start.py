@@ -9,7 +9,10 @@ import importlib
 import os
 import signal
 
-__all__ = ["planner", "policy", "recorder", "safety", "task", "world"]
+__all__ = [
+    "franka_world", "layout", "planner", "policy", "recorder", "safety", "standin_franka", "task",
+    "world",
+]
 
 
 def _start(module: str) -> None:
@@ -46,3 +49,18 @@ def task() -> None:
 def recorder() -> None:
     """Start the node `recorder`."""
     _start("bench_tasks.recorder_node")
+
+
+def franka_world() -> None:
+    """Start the node `world` of two Franka arms."""
+    _start("hardware.franka.world_node")
+
+
+def standin_franka() -> None:
+    """Start the stand-in for a cell with two Franka arms."""
+    _start("sim.standin_franka_node")
+
+
+def layout() -> None:
+    """Start the node `layout`."""
+    _start("sim.layout_node")

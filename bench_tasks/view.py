@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from bench_tasks.errors import UnscoredError
 from bench_tasks.vocabulary import ARMS, ROBOT_PART, Scene, WorldState
 
 __all__ = ["View", "compose", "invert", "quat_from_yaw", "rotate", "rotation_matrix", "yaw_of"]
@@ -124,9 +125,17 @@ class View:
         """Summed normal force between two entities, N; 0 when they do not touch.
 
         An entity is an object, `table`, or for each arm `left_arm`, `left_hand`,
-        `left_finger1`, `left_finger2` (and `right_...`). UsageError on another name.
+        `left_finger1`, `left_finger2` (and `right_...`). UsageError on another name;
+        UnscoredError when this cell does not know: no force is not the same as none measured.
         """
+        if self.scene.contacts != "all":
+            self._known(a, b)
         return self._contacts(a).get(self.scene.entity(b), 0.0)
+
+    def _known(self, a: str, b: str) -> None:
+        """UnscoredError unless it is measured whether the two touch: one has to be a finger."""
+        if not self.scene.finger_entities & {self.scene.entity(a), self.scene.entity(b)}:
+            raise UnscoredError(f"unscored: nothing here measures whether {a} touches {b}")
 
     def _contacts(self, name: str) -> dict[int, float]:
         """Entity -> the force between it and `name`."""
@@ -144,7 +153,9 @@ class View:
         return self.force(a, b) > force_n
 
     def touched_by_robot(self, name: str) -> bool:
-        """Whether any part of either arm touches the object."""
+        """Whether any part of either arm touches the object; UnscoredError as `force`."""
+        if self.scene.contacts != "all":
+            self._known(name, "left_arm")
         robot = self.scene.robot_entities
         return any(force > 0.0 for part, force in self._contacts(name).items() if part in robot)
 

@@ -102,6 +102,8 @@ class Scene:
     for each kind the evolved object (`object_sets.Evolved.name`, which identifies its content) in
     its place.
     `robot` is what moves (sim or hardware), `embodiment` which kind of robot it is.
+    `contacts` says which contacts the states report: "all", or "hands", of which a robot without
+    sense of touch knows only what its fingers hold.
     """
 
     task: str
@@ -118,6 +120,7 @@ class Scene:
     evolved: dict[str, str] = field(default_factory=dict)
     control_period_ns: int = CONTROL_PERIOD_NS
     embodiment: str = FR3_PAIR
+    contacts: str = "all"
 
     def index(self, name: str) -> int:
         """Row of object `name` in `WorldState.object_pose`; UsageError when there is none."""
@@ -140,6 +143,11 @@ class Scene:
         # A humanoid's other parts, which a pair of arms has not.
         more = [part for part in ("body", "left_foot", "right_foot") if part in self._parties]
         return frozenset(self.entity(part) for part in (*parts, *more))
+
+    @cached_property
+    def finger_entities(self) -> frozenset[int]:
+        """Indices in `entities` of the fingers of either arm."""
+        return frozenset(self.entity(f"{arm}_finger{k}") for arm in ARMS for k in (1, 2))
 
     # Goals ask by name a hundred times a state: the rows are looked up once a scene.
 

@@ -42,10 +42,10 @@ def nodes(context):
     streams = {"streams": settings.streams} if settings.streams else {}
     recorded = 1 if config.record else 0
 
-    def node(name, parameters, remappings=()):
+    def node(name, parameters, remappings=(), executable=""):
         return Node(
-            package="bench_tasks", executable=f"{name}_node", name=name, output="screen",
-            parameters=[parameters], remappings=list(remappings),
+            package="bench_tasks", executable=f"{executable or name}_node", name=name,
+            output="screen", parameters=[parameters], remappings=list(remappings),
             on_exit=Shutdown(reason=f"node {name} has ended"),
         )  # fmt: skip
 
@@ -53,16 +53,21 @@ def nodes(context):
         SetEnvironmentVariable(name, os.environ.get(name, value))
         for name, value in ENVIRONMENT.items()
     ]
-    started = [
-        node(
-            "world",
-            {
-                **clock, **streams, "viewer": settings.viewer, "objects": config.objects,
-                "image_size": config.image_size,
-            },
-            # With a safety node the world is told what that lets through, and nothing else.
-            [("/policy/action_chunk", "/safety/action_chunk")] if settings.safety else [],
-        ),
+    pictures = {**streams, "image_size": config.image_size}
+    # With a safety node the world is told what that lets through, and nothing else.
+    checked = [("/policy/action_chunk", "/safety/action_chunk")] if settings.safety else []
+    if settings.robot == "sim":
+        seen = {"viewer": settings.viewer, "objects": config.objects}
+        started = [node("world", {**clock, **pictures, **seen}, checked)]
+    else:
+        cell = {"cell": settings.cell, "heartbeat": settings.safety}
+        started = [
+            node("world", {**pictures, **cell}, checked, "franka_world"),
+            # Who knows how the objects are to lie; the stand-in also puts them there.
+            node("layout", {"objects": config.objects}, (),
+                 "standin_franka" if settings.cell == "standin" else "layout"),
+        ]  # fmt: skip
+    started += [
         node("planner", {"planner": config.planner}),
         # Its chunks go to world (or safety) and recorder.
         node(

@@ -57,6 +57,8 @@ class PolicyNode(BenchNode):
             parameter(self, "execute", 0), parameter(self, "policy_deadline_s", 10.0),
         ).checked().on_clock(clock)  # fmt: skip
         policy = make_policy(parameter(self, "policy", "skills"))
+        if hasattr(policy, "realtime"):
+            policy.realtime = self._realtime
         self._policy = executed(policy, execution, self._realtime)
         self._listeners = parameter(self, "listeners", 1)
         self._input_wait_s = parameter(self, "input_wait_s", 5.0)
@@ -160,7 +162,8 @@ class PolicyNode(BenchNode):
         chunk = chunk.checked(state.seq, len(state.command))
         response.needs_plan = chunk.needs_plan
         # In realtime more is published than is executed before the next call.
-        response.actions = chunk.detail.get(CALL, {}).get("until_next", len(chunk.values))
+        told = chunk.detail.get(CALL, chunk.detail)
+        response.actions = told.get("until_next", len(chunk.values))
         # In realtime the state that was answered may be a later one than was asked for.
         more = {} if chunk.needs_plan else {"seq": chunk.seq}
         response.detail = json.dumps({**chunk.detail, **more})

@@ -7,6 +7,8 @@ ends the plan with its reason, which the planner hears.
 from __future__ import annotations
 
 import itertools
+import math
+import time
 import zlib
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
@@ -20,6 +22,7 @@ from bench_tasks.targets import resolved, standing_on
 from bench_tasks.view import View, compose, invert
 from bench_tasks.vocabulary import (
     ARMS,
+    CONTROL_PERIOD_NS,
     MAX_OPENING_M,
     ActionChunk,
     Metadata,
@@ -51,6 +54,14 @@ CLEARANCE_M = 0.035
 RELEASE_HEIGHT_M = 0.001
 _CLOSED_M = 0.002
 MIN_PACE = 0.2
+GRIP_S, REAL_GRIP_S = 0.4, 1.2
+"""A real hand needs 0.8 s for all of its width and a moment to notice that it has arrived."""
+REAL_PACE = 0.6
+"""Where nothing waits, arms move calmly: so much slower than in a simulation that does."""
+CLOSING_S = 3.0
+ON_ITS_WAY = 3
+"""Control periods from an answer until it can be executed."""
+_PERIOD_S = CONTROL_PERIOD_NS * 1e-9
 
 
 @dataclass
@@ -79,6 +90,11 @@ class SkillPolicy:
             raise UsageError(f"pace must be from {MIN_PACE:g} to 1, got {self._slowest:g}")
         self._kinematics = dual_arm()
 
+    realtime = False
+    """Whether the world goes on while it is asked, as the policy's node knows. Then each answer
+    is all that is left of the motion, by the state that each action is meant for, and a motion
+    begins when its planning is over."""
+
     def reset(self, scene: Scene, seed: int) -> None:
         """Forget everything; a new episode begins."""
         self._scene = scene
@@ -88,11 +104,17 @@ class SkillPolicy:
         self._track: np.ndarray | None = None
         self._held: dict[str, _Held] = {}
         self._completed = 0
+        self._from = self._waited = 0
         self._status = "idle"
         self._view: View | None = None
         self._pointed: list[dict] = []
         rng = np.random.default_rng([seed, zlib.crc32(f"pace {scene.task}".encode())])
         self._pace = dict(zip(ARMS, rng.uniform(self._slowest, 1.0, 2).tolist(), strict=True))
+
+    @property
+    def _grip_s(self) -> float:
+        """How long the arm waits for fingers that open or close."""
+        return REAL_GRIP_S if self.realtime else GRIP_S
 
     def accept(self, plan: Plan) -> None:
         """Take a plan to execute from the present state on.
@@ -120,23 +142,36 @@ class SkillPolicy:
     def infer(self, observation: Observation) -> ActionChunk:
         """Return the next actions, or say how the plan went."""
         view = self._view = View(self._scene, observation.state)
+        seq = observation.state.seq
+        if self.realtime and self._track is not None:
+            self._track, self._from = self._track[max(0, seq - self._from) :], seq
         try:
             self._check_hold(view)
             if self._track is not None and len(self._track) == 0:
+                if self.realtime and self._closing(view):
+                    return ActionChunk(seq, np.tile(view.state.command, (CHUNK, 1)))
                 self._finish(view)
             if self._track is None:
                 if not self._steps:
                     return self._ask(view, {"status": self._status})
                 self._current = self._steps.pop(0)
-                self._track = self._plan_step(view, self._current)
+                begun = time.perf_counter()
+                self._track, self._from, self._waited = self._plan_step(view, self._current), seq, 0
+                if self.realtime:
+                    passed = math.ceil((time.perf_counter() - begun) / _PERIOD_S) + ON_ITS_WAY
+                    hold = np.tile(view.state.command, (passed, 1))
+                    self._track = np.concatenate([hold, self._track])
         except _Failure as failure:
             self._steps, self._track = [], None
             detail = {
                 "status": "failed", "reason": str(failure), "call": asdict(failure.call),
             }
             return self._ask(view, detail)
+        if self.realtime:
+            ahead = {"until_next": min(CHUNK, len(self._track))}
+            return ActionChunk(seq, self._track, detail=ahead)
         chunk, self._track = self._track[:CHUNK], self._track[CHUNK:]
-        return ActionChunk(observation.state.seq, chunk)
+        return ActionChunk(seq, chunk)
 
     def _ask(self, view: View, detail: dict) -> ActionChunk:
         held = {arm: item.name for arm, item in self._held.items()}
@@ -160,6 +195,15 @@ class SkillPolicy:
                 # Fingers that were told to close hold on; a `place` may lose it on the way, too.
                 if view.state.command[8 * ARMS.index(arm) + 7] < _CLOSED_M:
                     raise _Failure(call, f"grasp lost: {item.name} slipped from the {arm} hand")
+
+    def _closing(self, view: View) -> bool:
+        """Whether a real hand, which takes its time, may still come to hold what it closes on."""
+        missed = any(
+            call.skill == "grasp" and not view.grasped(call.args["object"], call.arm)
+            for call in self._current
+        )
+        self._waited += CHUNK
+        return missed and self._waited * _PERIOD_S <= CLOSING_S
 
     def _finish(self, view: View) -> None:
         """Check that the step did what it should, and note what is held."""
@@ -185,7 +229,7 @@ class SkillPolicy:
             found, errors = [], []
             for way in self._ways(view, call, rest[call.arm]):
                 try:
-                    pace = self._pace[call.arm]
+                    pace = self._pace[call.arm] * (REAL_PACE if self.realtime else 1.0)
                     found.append([replace(p, duration_s=p.duration_s / pace) for p in way])
                 except MotionError as error:
                     errors.append(str(error))
@@ -231,7 +275,7 @@ class SkillPolicy:
                 yield self._chain(call.arm, start, [(route, pose), *end])
         elif call.skill in ("open", "close"):
             opening = MAX_OPENING_M if call.skill == "open" else 0.0
-            yield iter([gripper_phase(start, opening)])
+            yield iter([gripper_phase(start, opening, self._grip_s)])
         else:
             yield self._home(call.arm, start)
 
@@ -328,7 +372,7 @@ class SkillPolicy:
                 phase = joint_move(start, joints)
             elif kind == "grip":
                 opening = value
-                phase = gripper_phase(start, opening)
+                phase = gripper_phase(start, opening, self._grip_s)
             else:  # open on the way: the fingers need not wait for the arm
                 opening = value
                 continue

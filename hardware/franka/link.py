@@ -49,8 +49,8 @@ class ArmState:
     `time_ns` is CLOCK_MONOTONIC. q, dq, tau (7,): measured position, velocity, link-side torque;
     `q_sent` (7,) what the loop asked for in this cycle; `wrench` (6,) estimated external force and
     torque at the stiffness frame, in the base frame. `success_rate` is the robot's own count of
-    the last 100 commands that reached it in time; `rate_hz` of cycles. `lost` counts cycles that
-    were skipped since the start. `waiting` says that no command has come for too long.
+    the last 100 commands that reached it in time; `rate_hz` of cycles. `lost` counts cycles in
+    which a command did not reach the robot. `waiting` says that no command has come for too long.
     """
 
     time_ns: int

@@ -24,8 +24,11 @@ from hardware.franka.link import Command
 __all__ = ["CYCLE_S", "Tracker"]
 
 CYCLE_S = 0.001
-SHARE = 0.9
-"""Of the robot's limits that are used; the rest is for cycles that get lost on the way."""
+SPEED_SHARE, ACCELERATION_SHARE, JERK_SHARE = 0.95, 0.8, 0.1
+"""Of the robot's limits that are used. The rest is for commands that get lost on the way: the
+robot then goes on by itself at the same acceleration, and what comes next must be within its limits
+from there; how far off that is, is a matter of the jerk."""
+_ACCELERATION, _JERK = ACCELERATION_SHARE * MAX_ACCELERATION, JERK_SHARE * MAX_JERK
 EDGE_RAD = 0.01
 """How far from its hard ends a joint is kept."""
 LATE_S = 0.010
@@ -44,24 +47,25 @@ class Tracker:
         self._max_jump, self._speed = max_jump_rad, speed
         self._otg = ruckig.Ruckig(7, CYCLE_S)
         self._in, self._out = ruckig.InputParameter(7), ruckig.OutputParameter(7)
-        self._in.max_acceleration = (SHARE * MAX_ACCELERATION).tolist()
-        self._in.max_jerk = (SHARE * MAX_JERK).tolist()
+        self._in.max_acceleration = _ACCELERATION.tolist()
+        self._in.max_jerk = _JERK.tolist()
         self._low, self._high = POSITION_RAD[:, 0] + EDGE_RAD, POSITION_RAD[:, 1] - EDGE_RAD
         self.reset(np.zeros(7))
 
     def reset(self, q: Sequence[float] | np.ndarray) -> None:
         """Stand still at `q`: what the robot holds when control begins."""
         self._q, self._v, self._a = list(map(float, q)), [0.0] * 7, [0.0] * 7
-        self._left, self._since, self.braking, self.seq = 0, 0, True, -1
+        self._left, self._since, self._now, self.braking, self.seq = 0, 0, 0, True, -1
         self._set_position(self._q, [0.0] * 7, [0.0] * 7, 0.0, 1.0)
 
     # -- what it is told -------------------------------------------------------------------------
 
-    def command(self, command: Command, now_ns: int) -> str:
+    def command(self, command: Command, now_ns: int, pace: float = 1.0) -> str:
         """Follow a command from now on. Returns why it is refused, in which case the arm brakes.
 
         What is due in the past, or later than a second from now, is taken as soon as it can be or
-        in a second.
+        in a second. `pace` is how fast the robot's time passes, which is 1 but for simulated ones:
+        its limits count there, the command's times here.
         """
         q = np.asarray(command.q, dtype=float)
         numbers = np.concatenate([q, command.v, command.a])
@@ -81,8 +85,9 @@ class Tracker:
                 f"a command has {q[joint]:.3f} rad for joint {joint + 1}, whose range is "
                 f"{POSITION_RAD[joint, 0]:g} to {POSITION_RAD[joint, 1]:g} rad"
             )
-        duration_s = min(max((command.due_ns - now_ns) / 1e9, SHORTEST_S), 1.0)
-        self._set_position(q, command.v, command.a, duration_s, self._speed)
+        duration_s = min(max((command.due_ns - now_ns) / 1e9 * pace, SHORTEST_S), 1.0)
+        v, a = np.asarray(command.v) / pace, np.asarray(command.a) / pace**2
+        self._set_position(q, v, a, duration_s, self._speed)
         self.seq = command.seq
         self._left, self._since, self.braking = round((duration_s + LATE_S) / CYCLE_S), 0, False
         return ""
@@ -93,11 +98,28 @@ class Tracker:
             return self._refuse("a goal holds a number that cannot be")
         if ((np.asarray(q) < self._low) | (np.asarray(q) > self._high)).any():
             return self._refuse("a goal lies outside the joints' ranges")
-        self._in.max_acceleration = (SHARE * share * MAX_ACCELERATION).tolist()
+        self._in.max_acceleration = (share * _ACCELERATION).tolist()
         self._set_position(q, [0.0] * 7, [0.0] * 7, 0.0, share * self._speed)
-        self._in.max_acceleration = (SHARE * MAX_ACCELERATION).tolist()
+        self._in.max_acceleration = _ACCELERATION.tolist()
         self._left, self._since, self.braking = 1 << 30, 0, False
         return ""
+
+    def resume(self, q: Sequence[float], v: Sequence[float], a: Sequence[float]) -> None:
+        """Go on towards the same aim from where the robot's own reference is, (7,) each.
+
+        It went on by itself for cycles in which it heard nothing; a step from where it would have
+        been is one that it refuses. Its velocity is the difference of its last two positions, which
+        is that of half a cycle ago.
+        """
+        self._q, self._a = list(q), list(a)
+        self._v = [speed + rate * CYCLE_S / 2 for speed, rate in zip(v, a, strict=True)]
+        if self.braking:
+            self.braking = False
+            self.brake()
+            return
+        aim, velocity, acceleration, end, speed = self._aim
+        left_s = max(SHORTEST_S, (end - self._now) * CYCLE_S) if end else 0.0
+        self._set_position(aim, velocity, acceleration, left_s, speed)
 
     def brake(self) -> None:
         """Come to rest as fast as the limits allow."""
@@ -144,6 +166,7 @@ class Tracker:
     def step(self) -> list[float]:
         """The reference (7,) one cycle on."""
         self._since += 1
+        self._now += 1
         self._left -= 1
         if self._left <= 0 and not self.braking:
             self.brake()
@@ -163,13 +186,15 @@ class Tracker:
     def _set_position(self, q, v, a, duration_s: float, speed: float) -> None:
         """Aim at a state; where it cannot be one to arrive at, at rest there instead."""
         self._begin()
+        end = self._now + round(duration_s / CYCLE_S) if duration_s else 0
+        self._aim = q, v, a, end, speed
         target = np.clip(np.asarray(q, dtype=float), self._low, self._high)
         low, high = self._bounds(target, speed)
         self._in.control_interface = ruckig.ControlInterface.Position
         self._in.max_velocity, self._in.min_velocity = high.tolist(), low.tolist()
-        a = np.clip(a, -0.8 * SHARE * MAX_ACCELERATION, 0.8 * SHARE * MAX_ACCELERATION)
+        a = np.clip(a, -0.8 * _ACCELERATION, 0.8 * _ACCELERATION)
         # Behind the target the velocity still changes while the acceleration fades.
-        fade = a * a / (2 * SHARE * MAX_JERK) + 1e-6
+        fade = a * a / (2 * _JERK) + 1e-6
         v = np.clip(v, np.minimum(0.0, low + fade), np.maximum(0.0, high - fade))
         self._in.target_velocity, self._in.target_acceleration = v.tolist(), a.tolist()
         if not self._in.validate(False, True):
@@ -200,7 +225,7 @@ class Tracker:
     def _bounds(self, target: np.ndarray, speed: float) -> tuple[np.ndarray, np.ndarray]:
         """Velocities allowed both here and at the target; never quite none."""
         bounds = [velocity_bounds(np.asarray(q)) for q in (self._q, target)]
-        low = SHARE * np.maximum(bounds[0][0], bounds[1][0])
-        high = SHARE * np.minimum(bounds[0][1], bounds[1][1])
-        limit = SHARE * speed * MAX_VELOCITY
+        low = SPEED_SHARE * np.maximum(bounds[0][0], bounds[1][0])
+        high = SPEED_SHARE * np.minimum(bounds[0][1], bounds[1][1])
+        limit = SPEED_SHARE * speed * MAX_VELOCITY
         return np.minimum(-0.01, np.maximum(low, -limit)), np.maximum(0.01, np.minimum(high, limit))
