@@ -141,7 +141,7 @@ class RealWorldNode(BenchNode):
             return
         try:
             chunk = cdr.decode_chunk(data)
-            chunk.checked(chunk.seq)
+            chunk.checked(chunk.seq, len(state.command))
         except (ValueError, BenchError) as error:
             self.refuse("bad_chunk", str(error))
             return

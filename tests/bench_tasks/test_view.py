@@ -8,7 +8,7 @@ import made
 import numpy as np
 import pytest
 
-from bench_tasks.errors import UsageError
+from bench_tasks.errors import UnscoredError, UsageError
 from bench_tasks.view import (
     View,
     compose,
@@ -140,3 +140,16 @@ def test_start_is_the_first_state_and_unknown_names_are_named():
         seen.pose("teapot")
     with pytest.raises(UsageError, match="unknown entity 'teapot'"):
         seen.force("block", "teapot")
+
+
+def test_what_a_cell_without_touch_cannot_know_is_not_taken_for_no():
+    seen = view(("left_finger1", "block", 5.0))
+    felt = View(replace(seen.scene, contacts="hands"), seen.state)
+    assert felt.force("block", "left_finger1") == 5.0
+    assert not felt.touching("block", "right_finger2")
+    for ask in (
+        lambda: felt.touching("block", "table"), lambda: felt.force("left_hand", "block"),
+        lambda: felt.touched_by_robot("block"), lambda: felt.supported_by("block", "table"),
+    ):  # fmt: skip
+        with pytest.raises(UnscoredError, match="nothing here measures whether"):
+            ask()

@@ -1,0 +1,74 @@
+"""The file that describes a cell: what is wrong in it is said in one line."""
+
+import pytest
+import yaml
+
+from bench_tasks.errors import UsageError
+from hardware.franka.cell import driver_python, read_cell, shipped_cells
+
+
+def changed(tmp_path, **changes):
+    """The shipped cell with `a__b=value` put at a.b (None: left out), as a file."""
+    raw = read_cell("cell").raw
+    for path, value in changes.items():
+        *above, key = path.split("__")
+        place = raw
+        for name in above:
+            place = place[name]
+        if value is None:
+            del place[key]
+        else:
+            place[key] = value
+    file = tmp_path / "mine.yaml"
+    file.write_text(yaml.safe_dump(raw))
+    return str(file)
+
+
+@pytest.mark.parametrize("name", ["cell", "standin"])
+def test_shipped_cells_are_whole(name):
+    assert name in shipped_cells()
+    cell = read_cell(name)
+    assert cell.frame("pot") == "object/pot"
+    assert cell.arm("left")["address"] != cell.arm("right")["address"]
+    assert set(cell.cameras) == {"head", "left_wrist", "right_wrist"}
+
+
+def test_the_simulated_cell_is_on_this_machine_and_the_other_is_not():
+    for arm in ("left", "right"):
+        assert read_cell("standin").arm(arm)["address"].startswith("127.")
+        assert not read_cell("cell").arm(arm)["address"].startswith("127.")
+    assert read_cell("cell").raw["confirm_before_home"] is True
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"arms__speed": 1.5}, r"arms.speed must be in \(0, 1\], got 1.5"),
+        ({"arms__speeed": 1.0}, "unknown key in arms 'speeed': choose from"),
+        ({"hands": None}, "hands is missing"),
+        ({"hands__home": 1}, "hands.home must be true or false, got 1"),
+        ({"arms__control": "torque"}, "unknown arms.control 'torque': choose from impedance, pos"),
+        ({"arms__stiffness": [1.0] * 6}, "arms.stiffness must be a list of 7"),
+        ({"arms__payload__mass_kg": float("nan")}, "payload.mass_kg must be a number, got nan"),
+        ({"addresses__left": "172.16.1.2"}, "both arms have the address 172.16.1.2"),
+        ({"objects__frame": "pot"}, "objects.frame must hold {name}, got 'pot'"),
+        ({"format_version": 2}, "format_version must be 1, got 2"),
+        ({"cameras__head__image": "/head/image_raw"}, "cameras.head: /head/image_raw is what"),
+        ({"arms__collision__lower_force_n": [90.0] * 6}, "lower_force_n must not be more than"),
+    ],
+)
+def test_what_is_wrong_is_named_in_one_line(tmp_path, changes, said):
+    with pytest.raises(UsageError, match=said) as caught:
+        read_cell(changed(tmp_path, **changes))
+    assert "\n" not in str(caught.value) and "mine.yaml" in str(caught.value)
+
+
+def test_an_unknown_name_lists_the_known_ones():
+    with pytest.raises(UsageError, match="unknown cell 'x': choose from .*cell, standin"):
+        read_cell("x")
+
+
+def test_without_the_drivers_packages_it_says_how_to_get_them(tmp_path):
+    cell = read_cell(changed(tmp_path, python=str(tmp_path / "none/python")))
+    with pytest.raises(UsageError, match="make franka"):
+        driver_python(cell)
