@@ -1,41 +1,47 @@
-"""The arguments of the launch files that concern safety; the others are tried by launching."""
-
-from __future__ import annotations
+"""What a launch is started with, by the robot it is for."""
 
 import pytest
 
-from bench_tasks import launch_args
 from bench_tasks.errors import UsageError
+from bench_tasks.launch_args import ARGUMENTS, read
 
-DEFAULTS = {name: default for name, (default, _) in launch_args.ARGUMENTS.items()}
+
+@pytest.fixture
+def settings(tmp_path, ros_domain):
+    """What `read` makes of some arguments, the others being as they are by default."""
+
+    def made(**given):
+        defaults = {name: default for name, (default, _) in ARGUMENTS.items()}
+        return read({**defaults, "tasks": "lift_pot", "out": str(tmp_path / "out"), **given})
+
+    return made
+
+
+def test_the_robot_is_the_whole_difference(settings):
+    sim = settings()
+    assert (sim.robot, sim.clock, sim.safety, sim.cell) == ("sim", "lockstep", False, "")
+    real = settings(robot="franka")
+    # By default no robot moves: the arms are simulated, and nobody has to stand clear.
+    assert (real.clock, real.safety, real.confirm) == ("realtime", True, True)
+    assert real.cell == "standin"
+    assert real.config.tasks == sim.config.tasks
+
+
+def test_a_real_cell_is_confirmed_by_a_human(settings, tmp_path):
+    file = tmp_path / "mine.yaml"
+    file.touch()
+    real = settings(robot="franka", cell=str(file))
+    assert (real.cell, real.safety, real.confirm) == (str(file), True, False)
 
 
 @pytest.mark.parametrize(
-    ("given", "want"),
+    ("given", "said"),
     [
-        ({}, (False, False, False)),
-        ({"safety": "true"}, (True, False, False)),
-        ({"safety": "true", "confirm": "true"}, (True, True, False)),
-        ({"robot": "franka"}, (True, False, False)),
-        ({"robot": "franka", "confirm": "true", "safety": "true"}, (True, True, False)),
-        ({"robot": "franka", "dry_run": "true", "clock": "realtime"}, (True, False, True)),
-    ],
-)
-def test_a_real_robot_always_has_a_safety_node(given, want):
-    found = launch_args._safety({**DEFAULTS, **given})
-    assert (found["safety"], found["confirm"], found["dry_run"]) == want
-
-
-@pytest.mark.parametrize(
-    ("given", "says"),
-    [
+        ({"robot": "panda"}, "unknown robot 'panda': choose from franka, sim"),
+        ({"robot": "franka", "cell": "no/such.yaml"}, "cell: there is no file no/such.yaml"),
         ({"robot": "franka", "safety": "false"}, "safety must be true for robot franka"),
-        ({"safety": "on"}, "safety must be true or false, got 'on'"),
-        ({"confirm": "true"}, "confirm must be false without safety:=true"),
-        ({"dry_run": "true"}, "dry_run must be false without safety:=true"),
-        ({"safety": "true", "dry_run": "true"}, "dry_run needs clock:=realtime"),
     ],
 )
-def test_what_does_not_fit_is_said(given, says):
-    with pytest.raises(UsageError, match=says):
-        launch_args._safety({**DEFAULTS, **given})
+def test_what_is_wrong_is_said_before_anything_starts(settings, given, said):
+    with pytest.raises(UsageError, match=said):
+        settings(**given)

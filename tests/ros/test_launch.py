@@ -95,7 +95,7 @@ def wait_for(tmp_path, nodes, path: Path, process) -> None:
         ("execution:=fast", "unknown execution 'fast': choose from async, rtc, sync"),
         ("episodes:=many", "episodes must be a whole number, got 'many'"),
         ("objects:=nowhere.yaml", "cannot read the object set"),
-        ("robot:=franka", "unknown robot 'franka': choose from sim"),
+        ("robot:=panda", "unknown robot 'panda': choose from franka, sim"),
         ("dry_run:=true", "dry_run must be false without safety:=true"),
         ("streams:=head@fast", "camera 'head': the rate must be in Hz, got 'fast'"),
         ("cameras:=head", "the argument is called streams now; write streams:=head"),
