@@ -19,6 +19,15 @@ class RobotSkills:
         self._pair = SkillPolicy(options)
         self._own = self._pair
 
+    @property
+    def realtime(self) -> bool:
+        """Whether the world goes on while the pair's policy is asked; see `SkillPolicy`."""
+        return self._pair.realtime
+
+    @realtime.setter
+    def realtime(self, value: bool) -> None:
+        self._pair.realtime = value
+
     def reset(self, scene: Scene, seed: int) -> None:
         """Begin an episode with the policy of its robot."""
         self._own = self._pair

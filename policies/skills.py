@@ -21,6 +21,7 @@ from bench_tasks.robots import HOME_RAD
 from bench_tasks.targets import resolved, standing_on
 from bench_tasks.view import View, compose, invert
 from bench_tasks.vocabulary import (
+    ARM_COLUMNS,
     ARMS,
     CONTROL_PERIOD_NS,
     MAX_OPENING_M,
@@ -58,6 +59,10 @@ GRIP_S, REAL_GRIP_S = 0.4, 1.2
 """A real hand needs 0.8 s for all of its width and a moment to notice that it has arrived."""
 REAL_PACE = 0.6
 """Where nothing waits, arms move calmly: so much slower than in a simulation that does."""
+LAG_RAD = 0.08
+"""Further behind than by a command that came a moment late."""
+AHEAD = 30
+"""So many actions at most are published, of which the next answer replaces most."""
 CLOSING_S = 3.0
 ON_ITS_WAY = 3
 """Control periods from an answer until it can be executed."""
@@ -92,7 +97,7 @@ class SkillPolicy:
 
     realtime = False
     """Whether the world goes on while it is asked, as the policy's node knows. Then each answer
-    is all that is left of the motion, by the state that each action is meant for, and a motion
+    is what is left of the motion, by the state that each action is meant for, and a motion
     begins when its planning is over."""
 
     def reset(self, scene: Scene, seed: int) -> None:
@@ -144,7 +149,7 @@ class SkillPolicy:
         view = self._view = View(self._scene, observation.state)
         seq = observation.state.seq
         if self.realtime and self._track is not None:
-            self._track, self._from = self._track[max(0, seq - self._from) :], seq
+            self._track, self._from = self._on_time(seq, observation.state.command), seq
         try:
             self._check_hold(view)
             if self._track is not None and len(self._track) == 0:
@@ -169,7 +174,7 @@ class SkillPolicy:
             return self._ask(view, detail)
         if self.realtime:
             ahead = {"until_next": min(CHUNK, len(self._track))}
-            return ActionChunk(seq, self._track, detail=ahead)
+            return ActionChunk(seq, self._track[:AHEAD], detail=ahead)
         chunk, self._track = self._track[:CHUNK], self._track[CHUNK:]
         return ActionChunk(seq, chunk)
 
@@ -195,6 +200,20 @@ class SkillPolicy:
                 # Fingers that were told to close hold on; a `place` may lose it on the way, too.
                 if view.state.command[8 * ARMS.index(arm) + 7] < _CLOSED_M:
                     raise _Failure(call, f"grasp lost: {item.name} slipped from the {arm} hand")
+
+    def _on_time(self, seq: int, command: np.ndarray) -> np.ndarray:
+        """What of the motion is due from state `seq` on.
+
+        Where the arms did not come along, because they were stopped or a part was lost, they go on
+        from where they are.
+        """
+        assert self._track is not None
+        done = min(max(0, seq - self._from), len(self._track))
+        away = np.abs(self._track[:done] - command)[:, ARM_COLUMNS].max(axis=1)
+        if not done or away[-1] <= LAG_RAD:
+            return self._track[done:]
+        hold = np.tile(command, (ON_ITS_WAY, 1))
+        return np.concatenate([hold, self._track[int(away.argmin()) + 1 :]])
 
     def _closing(self, view: View) -> bool:
         """Whether a real hand, which takes its time, may still come to hold what it closes on."""

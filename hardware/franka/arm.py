@@ -36,11 +36,11 @@ RATE_CYCLES = 250
 """Over how many cycles the loop's rate is measured."""
 TORQUE_STEP_NM = 0.9 * MAX_TORQUE_RATE_NM_S * CYCLE_S
 REFLEX = re.compile(r'\[((?:"\w+"(?:, *)?)+)\]')
-SAME_RAD = 1.2e-6
-"""The robot's reference is this near to what it was sent if it got that, or got all but one.
+SAME_RAD = 2.5e-6
+"""The robot's reference is this near to what it was sent if that came, or came up to 3 cycles late.
 
-To go on from there rather than from what was sent changes the motion by as much; three times that
-in a cycle cubed is what it looks like as jerk, of which 5000 rad/s^3 are allowed.
+It goes on at the same acceleration for a command that is late, and takes it back when that comes;
+to start from its guess instead would be a step. Only after more than that it keeps to its guess.
 """
 MAX_LOST = 20
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,7 +31,7 @@ __all__ = ["Seen", "Sensors", "twist"]
 
 TWIST_S = 0.06
 """Over how long an object's velocity is measured."""
-DEPTH_OF_TREE = 20
+DEPTH_OF_TREE, TRACK_LENGTH = 20, 20
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ class Seen:
     pose: np.ndarray
 
 
-def twist(track: deque[tuple[int, np.ndarray]]) -> np.ndarray:
+def twist(track: Sequence[tuple[int, np.ndarray]]) -> np.ndarray:
     """Velocity (6,) [m/s, rad/s] from the poses (stamp_ns, (7,)) of the last `TWIST_S`; 0 of one.
 
     Rotation vector of the change over its time, in the world frame.
@@ -73,7 +72,7 @@ class Sensors:
         """Subscribe to all topics of `cell`; rclpy must have been started."""
         self._cell = cell
         self._frames: dict[str, Seen] = {}
-        self._tracks: dict[str, deque[tuple[int, np.ndarray]]] = {}
+        self._tracks: dict[str, tuple[tuple[int, np.ndarray], ...]] = {}
         self._pictures: dict[str, tuple[float, Any]] = {}
         self._infos: dict[str, CameraInfo] = {}
         self._contacts: tuple[float, bytes] | None = None
@@ -122,9 +121,10 @@ class Sensors:
             self._frames[item.child_frame_id] = Seen(
                 item.header.frame_id, stamp_ns, float("inf") if static else now, pose
             )
-            track = self._tracks.setdefault(item.child_frame_id, deque(maxlen=40))
+            track = self._tracks.get(item.child_frame_id, ())
             if not static and (not track or stamp_ns > track[-1][0]):
-                track.append((stamp_ns, pose))
+                # Anew, since it is read on another thread.
+                self._tracks[item.child_frame_id] = (*track[-TRACK_LENGTH:], (stamp_ns, pose))
 
     def pose(self, name: str) -> tuple[np.ndarray, np.ndarray]:
         """Pose (7,) and twist (6,) of an object in the world; BenchError when it is not seen."""
@@ -149,7 +149,8 @@ class Sensors:
         if age > objects["age_s"]:
             raise BenchError(f"{name} is not seen: its pose is {age:.2f} s old, more than "
                              f"{objects['age_s']:g} s")  # fmt: skip
-        velocity = twist(self._tracks[frame]) if self._tracks[frame] else np.zeros(6)
+        track = self._tracks.get(frame, ())
+        velocity = twist(track) if track else np.zeros(6)
         turn = np.concatenate([np.zeros(3), to_parent[3:]])
         turned = [compose(turn, np.array([*part, 1.0, 0, 0, 0]))[:3] for part in
                   (velocity[:3], velocity[3:])]  # fmt: skip

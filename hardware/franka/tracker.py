@@ -24,7 +24,7 @@ from hardware.franka.link import Command
 __all__ = ["CYCLE_S", "Tracker"]
 
 CYCLE_S = 0.001
-SPEED_SHARE, ACCELERATION_SHARE, JERK_SHARE = 0.95, 0.8, 0.1
+SPEED_SHARE, ACCELERATION_SHARE, JERK_SHARE = 0.95, 0.8, 0.05
 """Of the robot's limits that are used. The rest is for commands that get lost on the way: the
 robot then goes on by itself at the same acceleration, and what comes next must be within its limits
 from there; how far off that is, is a matter of the jerk."""

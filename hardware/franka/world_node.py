@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+import traceback
 from dataclasses import replace
 from typing import Any
 
@@ -223,8 +224,11 @@ class FrankaWorldNode(RealWorldNode):
             if now - due > PERIOD_S:
                 self._late += 1
                 due = now  # what was missed is not made up for in haste
-            if self.ticking:
-                self._tick(due)
+            try:
+                if self.ticking:
+                    self._tick(due)
+            except Exception:  # noqa: BLE001 - arms must not be left to a thread that has died
+                self._give_up(traceback.format_exc())
             due += PERIOD_S
 
     def _tick(self, at_s: float) -> None:

@@ -13,6 +13,7 @@ from bench_tasks.robots import HOME_RAD, MAX_VELOCITY
 from bench_tasks.tasks.families.layouts import upright
 from bench_tasks.view import View
 from bench_tasks.vocabulary import ARMS, ActionChunk, Observation, Plan, SkillCall
+from policies import make_policy
 from policies.planners.expert import ExpertPlanner
 from policies.skills import CHUNK, SkillOptions, SkillPolicy
 from sim.world import SimWorld
@@ -375,3 +376,10 @@ def test_in_realtime_late_chunks_make_one_smooth_motion(cell):
     steps = np.diff(track, axis=0)[:, ARM_COLUMNS]
     assert (np.abs(steps) <= 0.4 * np.tile(MAX_VELOCITY, 2) * 0.02 + 1e-9).all()
     assert (np.abs(np.diff(steps, axis=0)) <= 0.4 * 10 * 0.02**2 + 1e-9).all()
+
+
+def test_the_policy_of_the_registry_can_be_told_that_the_world_goes_on():
+    policy = make_policy("skills")
+    assert policy.realtime is False
+    policy.realtime = True
+    assert policy._pair.realtime is True
