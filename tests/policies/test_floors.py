@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import policies
+from bench_tasks import embodiments
 from bench_tasks.errors import UsageError
 from bench_tasks.robots import JOINT_LIMITS_RAD
 from bench_tasks.vocabulary import (
@@ -121,3 +123,17 @@ def test_floors_load_nothing_heavy():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
+
+
+def test_random_walks_the_humanoid_within_its_own_limits():
+    robot, policy = embodiments.get("g1"), RandomPolicy()
+    policy.reset(replace(SCENE, embodiment="g1"), 5)
+    command, rows = robot.home, []
+    for i in range(100):
+        rows.append(policy.infer(Observation(state(command, 10 * i))).values)
+        command = rows[-1][-1]
+    values = np.concatenate(rows)
+    assert values.shape == (1000, 19)
+    assert (values >= robot.low).all() and (values <= robot.high).all()
+    assert (np.ptp(values[:, robot.joint_columns], axis=0) > 0.2).all()
+    assert not values[:, robot.opening_columns].any(), "rubber hands open nothing"
