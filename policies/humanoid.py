@@ -268,9 +268,10 @@ class HumanoidPolicy:
 
 
 def _presses(view: View, arm: str) -> bool:
-    hand = view.scene.entity(f"{arm}_hand")
-    touching = (view.state.contact_pair == hand).any(axis=1)
-    return bool(view.state.contact_force[touching].sum() > PRESSES_N)
+    state = view.state
+    parts = [view.scene.entity(f"{arm}_{part}") for part in ("hand", "arm")]
+    touching = np.isin(state.contact_pair, parts).any(axis=1)
+    return bool(state.contact_force[touching].sum() > PRESSES_N)
 
 
 def _timed(points: np.ndarray, least_s: float = 0.2) -> np.ndarray:

@@ -77,6 +77,8 @@ def build_g1_cell(
     """
     extent = ([0.2, 0.0, 0.1 - table_height_m / 2], 1.6)
     spec = new_spec("g1", pretty, extent, _robot(pretty))
+    # With the pair's 10 the feet's many contacts take several times as long; the price is that what
+    # palms hold creeps.
     spec.option.impratio = 1.0
     world = spec.worldbody
     middle = TABLE_EDGE_M + TABLE_DEPTH_M / 2

@@ -8,7 +8,7 @@ import numpy as np
 
 from bench_tasks.g1 import HOME_RAD, LEGS, LIMITS_RAD, PELVIS
 from bench_tasks.tasks.base import Check, Task
-from bench_tasks.view import View, compose, invert, rotation_matrix
+from bench_tasks.view import View, compose, invert, quat_from_yaw, rotation_matrix
 from bench_tasks.vocabulary import UPRIGHT, Scene
 
 __all__ = [
@@ -50,14 +50,17 @@ def pelvis_pose(table_height_m: float) -> np.ndarray:
     return np.array([0.0, 0.0, PELVIS_M - table_height_m, 1.0, 0.0, 0.0, 0.0])
 
 
-def hand_pose(scene: Scene, position: Sequence[float]) -> list[float]:
+def hand_pose(scene: Scene, position: Sequence[float], turn_rad: float = 0.0) -> list[float]:
     """Pose (7,) of a hand at a position (3,) that points forward, palm inward.
 
-    It points down the more, the lower the table is below the shoulders.
+    It points down the more, the lower the table is below the shoulders; `turn_rad` turns it to the
+    left about the vertical.
     """
     down = float(np.interp(-scene.base_height_m, HEIGHTS_M, (0.8, 0.4, 0.1)))
     half = (np.pi / 2 + down) / 2
-    return [*(float(value) for value in position), np.cos(half), 0.0, np.sin(half), 0.0]
+    flat = np.array([*position, np.cos(half), 0.0, np.sin(half), 0.0])
+    turned = compose(np.array([0.0, 0.0, 0.0, *quat_from_yaw(turn_rad)]), flat)
+    return [*(float(value) for value in position), *turned[3:].tolist()]
 
 
 def reach_target(

@@ -1,0 +1,93 @@
+"""Two buttons, pressed one after the other by the humanoid's finger tips: the low one first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from bench_tasks.tasks.base import Check, Goal, Layout, ObjectSpec
+from bench_tasks.tasks.families.humanoid import TIP_M, HumanoidTask, hand_pose
+from bench_tasks.tasks.families.layouts import upright as standing
+from bench_tasks.view import View, rotation_matrix
+from bench_tasks.vocabulary import ARMS, ObjectInfo, Scene, SkillCall
+
+PRESS_N = 3.0
+BEFORE_M, INTO_M = 0.06, 0.03
+LOW, HIGH = "low_button", "high_button"
+
+
+class PressButtonHighAndLow(HumanoidTask):
+    """Order counts, and a hand must press, not an arm that brushes by."""
+
+    name = "press_button_high_and_low"
+    tier = 2
+    mode = "sequential"
+    summary = "the humanoid presses a low button, then a high one, each with the hand on its side"
+    skills = ("move_to", "move_by", "home")
+    time_limit_s = 40.0
+    max_plans = 4
+
+    def objects(self) -> tuple[ObjectSpec, ...]:
+        """Two buttons, fixed to the table."""
+        return (
+            ObjectSpec(LOW, "button", "green", {"height": 0.12}),
+            ObjectSpec(HIGH, "button", "red", {"height": 0.34}),
+        )
+
+    def layout(self, rng: np.random.Generator, objects: Mapping[str, ObjectInfo]) -> Layout:
+        """One on either side."""
+        self.table_height_m(rng)
+        side = rng.choice([-1.0, 1.0])
+        poses = {
+            name: standing(
+                rng.uniform(0.42, 0.46), sign * side * rng.uniform(0.14, 0.22),
+                objects[name].half_size_m[2],
+            )
+            for name, sign in ((LOW, 1.0), (HIGH, -1.0))
+        }
+        return Layout(
+            poses, "Press the low green button with a hand, then the high red one, then take your "
+            "hands off.",
+            paraphrases=("First push the green button, which is the lower, then the higher red "
+                         "one; touch neither in the end.",),
+        )
+
+    def goal(self, scene: Scene) -> Goal:
+        """Both pressed in order, and let go."""
+        return Goal(
+            (Check("hands off", lambda v: not any(v.touched_by_robot(n) for n in (LOW, HIGH))),),
+            hold_s=0.5, after=("low button pressed", "high button pressed"),
+        )
+
+    def stages(self, scene: Scene) -> tuple[Check, ...]:
+        """The low one, then the high one."""
+        return (
+            Check("low button pressed", lambda v: _pressed(v, LOW)),
+            Check("high button pressed", lambda v: _pressed(v, HIGH), ("low button pressed",)),
+        )
+
+    def expert(self, view: View, turn: int) -> list[tuple[SkillCall, ...]]:
+        """With the hand on its side: before it, into it, back; then the other."""
+        steps = []
+        for name in (LOW, HIGH):
+            x, y, _ = view.position(name)
+            half = view.scene.object(name).half_size_m
+            top = view.position(name)[2] + half[2] - half[0]
+            arm = ARMS[0] if y > 0 else ARMS[1]
+            pose = np.array(hand_pose(view.scene, [x, y, top]))
+            forward = rotation_matrix(pose[3:])[:, 2]
+            # Finger tips at the button's face, then pushed into it along the hand.
+            face = np.array([x - half[0], y, top]) - TIP_M * forward
+            for away in (-BEFORE_M, INTO_M, -BEFORE_M):
+                pose[:3] = face + away * forward
+                steps.append((SkillCall("move_to", arm, {"pose": pose.tolist()}),))
+            steps.append((SkillCall("home", arm),))
+        return steps
+
+
+def _pressed(view: View, name: str) -> bool:
+    return any(view.touching(name, f"{arm}_hand", PRESS_N) for arm in ARMS)
+
+
+TASK = PressButtonHighAndLow()

@@ -1,0 +1,31 @@
+"""Things for a humanoid that has no fingers: to be lifted between two palms, or pressed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sim.objects.shape import Shape
+
+__all__ = ["FIXED", "PROGRAMS"]
+
+CARTON_DENSITY_KG_M3 = 50.0
+"""Some 0.4 kg in a carton that takes two hands."""
+
+
+def _carton(shape: Shape, depth: float = 0.16, width: float = 0.18, height: float = 0.30):
+    half = (depth / 2, width / 2, height / 2)
+    replace(shape, density=CARTON_DENSITY_KG_M3).box([0, 0, 0], half)
+    return half, ()
+
+
+def _button(shape: Shape, height: float = 0.12, size: float = 0.07):
+    """A cube on a post, part of the furniture, to be pressed from the side or from above."""
+    half = (size / 2, size / 2, height / 2)
+    shape.box([0, 0, height / 2 - size / 2], [size / 2] * 3)
+    post = (height - size) / 2 + 0.001  # it ends inside the cube, so that both are one piece
+    shape.box([0, 0, post - height / 2], [size / 5, size / 5, post])
+    return half, ()
+
+
+PROGRAMS = {"carton": _carton, "button": _button}
+FIXED = {"button"}
