@@ -16,14 +16,13 @@ from bench_tasks.vocabulary import ARMS, ObjectInfo, Scene, SkillCall
 LIFT_M, REQUIRED_M = 0.15, 0.08
 LEVEL_RAD = 0.26
 PRESS_N = 1.0
-BACK_M, TURN_RAD = 0.04, 0.2
+BACK_M, TURN_RAD = 0.05, 0.2
 """The palms stay so much nearer than the box's middle, and toe in, so that no wrist touches it."""
 CLEAR_M, SQUEEZE_M = 0.12, 0.0
 """How far beside the box's sides the palms begin, and where they are told to go: into it, since a
 palm's surface is 4 to 5 cm inside of its TCP."""
-GRIP_M = (0.23, 0.21, 0.19)
-"""How high above the table the palms press, for each height of it: above the middle, so that the
-box hangs from them."""
+GRIP_M = (0.23, 0.19, 0.16)
+"""How high above the table the palms press, for each height of it."""
 BOX = "box"
 
 

@@ -80,9 +80,7 @@ def test_a_wrist_that_touches_it_lightly_does_no_harm(world, scene):
 
 
 @pytest.mark.slow
-def test_the_expert_lifts_it_at_every_height(world, tmp_path):
-    config = RunConfig((NAME,), episodes=6, out=str(tmp_path / "out"), cameras=())
-    done = runner.run(config, world)
-    assert done.evaluated
-    heights = {world.reset(NAME, e.seed)[0].base_height_m for e in done.episodes if e.success}
-    assert len(heights) == 3, [e.cause for e in done.episodes]
+def test_the_expert_lifts_it_and_the_recording_says_so_too(world, tmp_path):
+    config = RunConfig((NAME,), episodes=1, out=str(tmp_path / "out"), cameras=())
+    (episode,) = runner.run(config, world).episodes
+    assert episode.success and episode.agrees is True, episode.cause
