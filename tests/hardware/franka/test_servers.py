@@ -1,0 +1,150 @@
+"""Two arms' drivers against two simulated robots that speak Franka's protocol, limits enforced."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bench_tasks.robots import HOME_RAD
+from bench_tasks.vocabulary import ARMS
+from hardware.franka.cell import read_cell
+from hardware.franka.drivers import Drivers
+from hardware.franka.link import Command
+
+ROOT = Path(__file__).resolve().parents[3]
+SERVERS, DRIVERS = (Path(sys.prefix) / name / "bin/python" for name in ("franka_sim", "franka"))
+PERIOD_S = 0.02
+SHAPE = np.array([1, 0.5, -1, 0.5, 1, -0.5, 1]) / 2
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not (SERVERS.exists() and DRIVERS.exists()), reason="make franka-sim"),
+]
+
+
+@pytest.fixture(scope="module")
+def robots():
+    """The simulated robots of the cell `standin`."""
+    cell = read_cell("standin")
+    running = [
+        subprocess.Popen(
+            [SERVERS, ROOT / "sim/franka_server.py", cell.arm(arm)["address"]],
+            env={**os.environ, "PYTHONPATH": "", "OMP_NUM_THREADS": "1"},
+        )
+        for arm in ARMS
+    ]
+    yield cell
+    for server in running:
+        server.terminate()
+    for server in running:
+        server.wait(10)
+
+
+@pytest.fixture
+def drivers(robots):
+    """Both arms in control."""
+    made = Drivers(robots)
+    made.ready()
+    yield made
+    made.close()
+
+
+def wish(t, start):
+    """Joint positions (7,) at time t of a smooth motion that begins at rest."""
+    return start + 0.35 * (1 - np.cos(0.5 * np.pi * t)) * SHAPE
+
+
+def move(drivers, seconds):
+    """Both arms along `wish` at 50 Hz; returns measured - wished and events."""
+    drivers.poll()
+    start = {arm: drivers.arm(arm).q_sent for arm in ARMS}
+    base, errors, events = time.monotonic(), [], []
+    for k in range(int(seconds / PERIOD_S)):
+        time.sleep(max(0.0, base + k * PERIOD_S - time.monotonic()))
+        events += drivers.poll()
+        for arm in ARMS:
+            state = drivers.arm(arm)
+            errors.append(state.q - wish(state.time_ns / 1e9 - base, start[arm]))
+            a, b, c = (wish((k + i) * PERIOD_S, start[arm]) for i in (0, 1, 2))
+            drivers.send(
+                arm, Command(k, b.tolist(), ((c - a) / 2 / PERIOD_S).tolist(),
+                             ((c - 2 * b + a) / PERIOD_S**2).tolist(),
+                             int((base + (k + 1) * PERIOD_S) * 1e9)),
+            )  # fmt: skip
+    return np.array(errors[20:]), events
+
+
+def at_rest(drivers, arm):
+    """Whether the arm stays where it is for a while.
+
+    The simulated joint 7 trembles by 2 mrad around where it holds.
+    """
+    drivers.poll()
+    before = drivers.arm(arm).q
+    time.sleep(0.3)
+    drivers.poll()
+    return np.abs(drivers.arm(arm).q - before).max() < 5e-3
+
+
+def test_two_arms_follow_closely_and_stop_when_nobody_speaks(drivers):
+    errors, events = move(drivers, 6.0)
+    assert events == []
+    assert np.sqrt(np.mean(errors**2)) <= 0.01
+    time.sleep(1.0)
+    drivers.poll()
+    for arm in ARMS:
+        state = drivers.arm(arm)
+        assert (state.mode, state.waiting) == ("following", True)
+        assert state.success_rate > 0.9
+        assert at_rest(drivers, arm)
+
+
+def test_an_arm_whose_process_was_killed_stops_and_is_got_back(drivers):
+    move(drivers, 1.5)
+    process = drivers._all["arm", "left"].process
+    process.send_signal(signal.SIGKILL)
+    process.wait(5)
+    # What it had said before is heard first.
+    told = drivers.poll() + drivers.poll()
+    assert told == [("driver_lost", "the process of the left arm has ended")]
+    drivers.ready()
+    assert at_rest(drivers, "left")
+    for arm in ARMS:
+        drivers.go_to(arm, HOME_RAD, 0.3)
+    end = time.monotonic() + 20
+    while any(np.abs(drivers.arm(arm).q - HOME_RAD).max() > 0.01 for arm in ARMS):
+        assert time.monotonic() < end and not drivers.poll()
+        time.sleep(0.02)
+
+
+OTHER_SIDE = """
+import sys, time
+sys.path[:0] = [{root!r}]
+from tests.hardware.franka.test_servers import Drivers, move, read_cell
+drivers = Drivers(read_cell("standin"))
+drivers.ready()
+print("moving", flush=True)
+move(drivers, 30.0)
+"""
+
+
+def test_arms_whose_commander_was_killed_stop_and_can_be_taken_over(robots):
+    child = subprocess.Popen(
+        [sys.executable, "-c", OTHER_SIDE.format(root=str(ROOT))], stdout=subprocess.PIPE,
+        text=True, cwd=ROOT,
+    )  # fmt: skip
+    assert child.stdout is not None and child.stdout.readline() == "moving\n"
+    time.sleep(1.5)
+    child.kill()
+    child.wait(5)
+    drivers = Drivers(robots)
+    try:
+        drivers.ready()
+        assert all(at_rest(drivers, arm) for arm in ARMS)
+    finally:
+        drivers.close()
