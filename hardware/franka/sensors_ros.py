@@ -76,7 +76,9 @@ class Sensors:
         self._pictures: dict[str, tuple[float, Any]] = {}
         self._infos: dict[str, CameraInfo] = {}
         self._contacts: tuple[float, bytes] | None = None
-        self._node = node = Node("world_sensors", start_parameter_services=False)
+        self._node = node = Node(
+            "world_sensors", start_parameter_services=False, use_global_arguments=False
+        )
         node.create_subscription(TFMessage, "/tf", lambda m: self._on_tf(m, False), 100)
         node.create_subscription(TFMessage, "/tf_static", lambda m: self._on_tf(m, True), LATCHED)
         for camera, topics in cell.cameras.items():
