@@ -30,22 +30,27 @@ from bench_tasks.node_ros import (
     TRACK,
     BenchNode,
     answer,
+    parameter,
     to_message,
     wait_for_listeners,
 )
 from bench_tasks.vocabulary import ActionChunk, CameraFrame, Event, Scene, WorldState
 
-__all__ = ["RealWorldNode"]
+__all__ = ["WorldBase"]
 
 LISTENER_WAIT_S = 10.0
 
 
-class RealWorldNode(BenchNode):
-    """A world that does not wait. A robot's node says how to load, look, capture and move."""
+class WorldBase(BenchNode):
+    """A node `world`; each says for itself how to load, capture, move, and act in lockstep."""
 
-    def __init__(self) -> None:
-        """Create the topics and services."""
+    def __init__(self, clocks: tuple[str, ...] = ("lockstep", "realtime")) -> None:
+        """Create the topics and services; UsageError when the clock is none of `clocks`."""
         super().__init__("world")
+        clock = parameter(self, "clock", clocks[0])
+        if clock not in clocks:
+            raise UsageError(f"clock must be {' or '.join(clocks)}, got {clock!r}")
+        self.realtime = clock == "realtime"
         self.state: WorldState | None = None
         self.scene: Scene | None = None
         self.refused = 0
@@ -59,13 +64,14 @@ class RealWorldNode(BenchNode):
         self.create_subscription(
             ActionChunkMsg, "/policy/action_chunk", self._on_chunk, TRACK, raw=True
         )
-        self.create_subscription(VerdictMsg, "/episode/verdict", self._on_verdict, PERIODIC)
+        if self.realtime:
+            self.create_subscription(VerdictMsg, "/episode/verdict", self._on_verdict, PERIODIC)
         self.create_service(LoadEpisode, "/world/load_episode", self._load)
         self.create_service(Capture, "/world/capture", self._capture)
-        self.create_service(Capture, "/world/show", self._show)
+        self.shows = self.create_service(Capture, "/world/show", self._show)
         self.create_service(MoveObjects, "/world/move_objects", self._move)
 
-    # -- what a robot's node does ----------------------------------------------------------------
+    # -- what each does for itself ---------------------------------------------------------------
 
     def load(self, task: str, seed: int, config: dict[str, Any]) -> tuple[Scene, WorldState]:
         """Make everything ready for an episode; BenchError when that cannot be done."""
@@ -83,6 +89,10 @@ class RealWorldNode(BenchNode):
         """Have objects put at poses (7,)."""
         raise NotImplementedError
 
+    def answer_chunk(self, chunk: ActionChunk) -> None:
+        """In lockstep: execute a chunk, or refuse it."""
+        raise NotImplementedError
+
     def picture_publishers(self) -> list[Any]:
         """What a recorder of pictures listens to."""
         return []
@@ -92,8 +102,8 @@ class RealWorldNode(BenchNode):
     def _load(self, request: LoadEpisode.Request, response: LoadEpisode.Response):
         def work() -> None:
             config = json.loads(request.config or "{}")
-            self.ticking, self.chunk = False, None
             self._wait_for_listeners(int(config.get("state_listeners", 0)))
+            self.ticking, self.chunk = False, None
             self.scene, state = self.load(request.task, request.seed, config)
             self.refused = 0
             self._scene_out.publish(cdr.encode_scene(self.scene))
@@ -136,15 +146,23 @@ class RealWorldNode(BenchNode):
 
     def _on_chunk(self, data: bytes) -> None:
         state = self.state
-        if state is None or not self.ticking:
+        if state is None or (self.realtime and not self.ticking):
             self.get_logger().warning("an action chunk came outside of an episode: ignored")
             return
         try:
             chunk = cdr.decode_chunk(data)
+            # All of it, before any of it is executed.
             chunk.checked(chunk.seq, len(state.command))
         except (ValueError, BenchError) as error:
             self.refuse("bad_chunk", str(error))
             return
+        if self.realtime:
+            self._take(chunk, state)
+        else:
+            self.answer_chunk(chunk)
+
+    def _take(self, chunk: ActionChunk, state: WorldState) -> None:
+        """Follow a chunk from the action that is due now; late and stale ones are on record."""
         late = state.seq - chunk.seq
         if late < 0 or late >= len(chunk.values):
             self.refuse(
@@ -163,12 +181,11 @@ class RealWorldNode(BenchNode):
         self.event(kind, reason=why, refused=self.refused, **data)
 
     def due(self, seq: int) -> np.ndarray:
-        """Actions (k, 16) from the one that answers state `seq` on; none when nothing is due."""
+        """Actions (k, n) from the one that answers state `seq` on; none when nothing is due."""
         chunk = self.chunk
-        index = seq - chunk.seq if chunk is not None else 0
-        if chunk is None or index >= len(chunk.values):
-            return np.zeros((0, 16))
-        return chunk.values[max(index, 0) :]
+        if chunk is None:
+            return np.zeros((0, 0))
+        return chunk.values[max(seq - chunk.seq, 0) :]
 
     # -- the other services ----------------------------------------------------------------------
 
@@ -186,15 +203,18 @@ class RealWorldNode(BenchNode):
         def work() -> None:
             frames = self.capture(tuple(request.cameras), request.depth)
             self.publish_pictures(frames)
-            for frame in frames:
-                image = CompressedImage()
-                image.header.frame_id = optical_frame(frame.camera)
-                stamp = split_ns(frame.stamp_ns)
-                image.header.stamp.sec = stamp["sec"]
-                image.header.stamp.nanosec = stamp["nanosec"]
-                response.images.append(image)
+            response.images = [self.header(camera) for camera in request.cameras]
 
         return answer(response, work)
+
+    def header(self, camera: str) -> CompressedImage:
+        """A picture of the present state, but for its pixels."""
+        assert self.state is not None
+        image = CompressedImage()
+        image.header.frame_id = optical_frame(camera)
+        stamp = split_ns(self.state.stamp_ns)
+        image.header.stamp.sec, image.header.stamp.nanosec = stamp["sec"], stamp["nanosec"]
+        return image
 
     def _move(self, request: MoveObjects.Request, response: MoveObjects.Response):
         def work() -> None:

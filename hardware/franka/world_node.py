@@ -47,7 +47,7 @@ from bench_tasks.vocabulary import (
     Scene,
     WorldState,
 )
-from bench_tasks.world_ros import RealWorldNode
+from bench_tasks.world_ros import WorldBase
 from hardware.franka.cell import read_cell
 from hardware.franka.drivers import Drivers
 from hardware.franka.link import Command
@@ -65,12 +65,12 @@ SILENT_S = 0.1
 FATAL = ("driver_lost", "robot_fault")
 
 
-class FrankaWorldNode(RealWorldNode):
+class FrankaWorldNode(WorldBase):
     """Two arms, two hands, cameras and a tracker."""
 
     def __init__(self) -> None:
         """Start the drivers and listen to the sensors; UsageError when the cell is not right."""
-        super().__init__()
+        super().__init__(clocks=("realtime",))
         self._cell = read_cell(parameter(self, "cell", "cell"))
         streams = parse_streams(parameter(self, "streams", ""))
         for camera in streams:
