@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from bench_tasks.coordination import Coordination
+from bench_tasks.errors import UnscoredError
 from bench_tasks.tasks.base import Ask, Task
 from bench_tasks.view import View
 from bench_tasks.vocabulary import Event, Scene, Verdict, WorldState
@@ -36,6 +37,8 @@ class Monitor:
         self._held_since_ns: int | None = None
         self._reached = False
         self._broken: str | None = None
+        self._unjudged = ""
+        """Why there will be no verdict: the episode goes on, since it may be worth recording."""
         self._cause = ""
         self._unmet: list[str] = []
 
@@ -78,8 +81,16 @@ class Monitor:
         if not _finite(state):
             self._broken = "every number finite"
             return
-        if not self._acting or self._goal is None:
+        if not self._acting or self._goal is None or self._unjudged:
             return
+        try:
+            self._judge(state, gap_ns)
+        except UnscoredError as error:
+            self._unjudged = str(error)
+
+    def _judge(self, state: WorldState, gap_ns: int) -> None:
+        """Check invariants, stages and goal at a state."""
+        assert self._goal is not None
         view = View(self._scene, state, self._start)
         if self._coordination is not None:
             self._coordination.on_state(view, gap_ns)
@@ -103,7 +114,9 @@ class Monitor:
         self._reached = state.stamp_ns - self._held_since_ns >= round(self._goal.hold_s * 1e9)
 
     def verdict(self) -> Verdict:
-        """Judge what has been seen so far."""
+        """Judge what has been seen so far; UnscoredError when what counts was not measured."""
+        if self._unjudged:
+            raise UnscoredError(self._unjudged)
         state = self._last
         if state is None:
             raise ValueError("no state was recorded")

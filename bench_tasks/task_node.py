@@ -20,7 +20,7 @@ from bench_interfaces.srv import Record
 from bench_tasks import scoring, tasks
 from bench_tasks.config import RunConfig
 from bench_tasks.episode import Options, run_episode
-from bench_tasks.errors import BenchError, UsageError, trace_of
+from bench_tasks.errors import BenchError, UnscoredError, UsageError, trace_of
 from bench_tasks.execution import HOLD_S
 from bench_tasks.graph_ros import Graph
 from bench_tasks.images import DEFAULT_SIZE
@@ -252,6 +252,8 @@ class _Run:
             )  # fmt: skip
         except LostNode as error:
             more, lost = {"cause": f"lost node: {error}"}, error
+        except UnscoredError as error:
+            more = {"cause": str(error)}
         except BenchError as error:
             more = {"cause": f"{'world error' if sink.begun else 'setup'}: {error}"}
         except Exception as error:  # noqa: BLE001 - a crash costs this episode, never the run

@@ -8,9 +8,18 @@ import numpy as np
 import pytest
 from staging import Stage, succeeds
 
+from bench_tasks.errors import UnscoredError
 from bench_tasks.monitor import Monitor
 from bench_tasks.tasks.base import Ask, Check, Goal, Task
-from bench_tasks.vocabulary import CONTROL_PERIOD_NS, Event, ObjectInfo, Question, Scene, WorldState
+from bench_tasks.vocabulary import (
+    ARMS,
+    CONTROL_PERIOD_NS,
+    Event,
+    ObjectInfo,
+    Question,
+    Scene,
+    WorldState,
+)
 
 GOAL_Z, LOST_Z, HALF_Z, LOW_Z = 1.0, -1.0, 0.5, 0.0
 
@@ -266,3 +275,22 @@ def test_answers_score_nothing_up_to_chance(right, progress):
     assert verdict.progress == pytest.approx(progress)
     assert verdict.success is (right == 4)
     assert verdict.details["questions"]["q"]["accuracy"] == right / 4
+
+
+class Touching(Made):
+    """What has to touch is a block and the table, of which a hand feels nothing."""
+
+    def goal(self, scene):
+        return Goal((Check("down", lambda v: v.touching("thing", "table")),))
+
+
+def test_what_the_cell_cannot_feel_is_no_verdict_and_no_end():
+    parts = tuple(f"{a}_{p}" for a in ARMS for p in ("arm", "hand", "finger1", "finger2"))
+    felt = replace(SCENE, entities=("thing", "table", *parts), contacts="hands")
+    monitor = Monitor(Touching(), felt)
+    monitor.on_event(Event("act", 0, 0, {}))
+    for seq in range(40):
+        monitor.on_state(state(seq, LOW_Z))
+        assert not monitor.finished
+    with pytest.raises(UnscoredError, match="nothing here measures whether thing touches table"):
+        monitor.verdict()
