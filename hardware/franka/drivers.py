@@ -55,10 +55,9 @@ class Drivers:
 
     def _started(self, kind: str, arm: str) -> _Driver:
         ours, theirs = pair()
-        paths = [str(ROOT), *filter(None, [os.environ.get("BENCH_TASKS_DRIVER_PATH")])]
         # Its own environment's packages, not those of ours that ROS may have put on the path.
         environment = {k: v for k, v in os.environ.items() if k not in ("LD_LIBRARY_PATH",)}
-        environment |= {"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"}
+        environment |= {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
         with theirs:
             process = subprocess.Popen(
                 [self._python, "-m", f"hardware.franka.{kind}", str(theirs.fileno())],
