@@ -37,10 +37,10 @@ RATE_CYCLES = 250
 TORQUE_STEP_NM = 0.9 * MAX_TORQUE_RATE_NM_S * CYCLE_S
 REFLEX = re.compile(r'\[((?:"\w+"(?:, *)?)+)\]')
 SAME_RAD = 2.5e-6
-"""The robot's reference is this near to what it was sent if that came, or came up to 3 cycles late.
+"""The robot's reference is this near to what it was sent if that came in time.
 
-It goes on at the same acceleration for a command that is late, and takes it back when that comes;
-to start from its guess instead would be a step. Only after more than that it keeps to its guess.
+For a command that is late it guesses, and takes the guess back when the command comes. To go on
+from its reference instead of from what was sent was tried: what was under way then made a step.
 """
 MAX_LOST = 20
 
@@ -61,7 +61,7 @@ class Arm:
         self._every = settings["report_every"]
         # Only a simulated robot's time can fall behind ours.
         self._slow = settings["realtime"] == "ignore"
-        self._cycles = self._resumed = 0
+        self._cycles = self._lost = 0
         self._rate_hz, self._rate_at = 1.0 / CYCLE_S, time.perf_counter()
         self._mode, self._gone = "starting", False
         self._fault, self._told = "", None
@@ -190,8 +190,7 @@ class Arm:
             for _ in range(1, min(MAX_LOST, round(duration.to_sec() / CYCLE_S))):
                 tracker.step()
             if not torque and max(map(abs, map(sub, state.q_d, tracker.position))) > SAME_RAD:
-                self._resumed += 1
-                tracker.resume(state.q_d, state.dq_d, state.ddq_d)
+                self._lost += 1
             tracker.step()
             self._report(state, tracker.position)
 
@@ -275,7 +274,7 @@ class Arm:
             return
         self._say(
             ArmState(
-                time.monotonic_ns(), self._cycles, self._resumed, self._tracker.seq, self._mode,
+                time.monotonic_ns(), self._cycles, self._lost, self._tracker.seq, self._mode,
                 self._tracker.waiting, state.control_command_success_rate, self._rate_hz,
                 state.q, state.dq, state.tau_J, sent, state.O_F_ext_hat_K,
             )

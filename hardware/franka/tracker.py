@@ -24,11 +24,12 @@ from hardware.franka.link import Command
 __all__ = ["CYCLE_S", "Tracker"]
 
 CYCLE_S = 0.001
-SPEED_SHARE, ACCELERATION_SHARE, JERK_SHARE = 0.95, 0.8, 0.05
+SPEED_SHARE, ACCELERATION_SHARE = 0.95, 0.8
+JERK_SHARES = (0.02, 0.05, 0.1)
 """Of the robot's limits that are used. The rest is for commands that get lost on the way: the
 robot then goes on by itself at the same acceleration, and what comes next must be within its limits
-from there; how far off that is, is a matter of the jerk."""
-_ACCELERATION, _JERK = ACCELERATION_SHARE * MAX_ACCELERATION, JERK_SHARE * MAX_JERK
+from there; how far off that is, is a matter of the jerk, of which as little is used as will do."""
+_ACCELERATION = ACCELERATION_SHARE * MAX_ACCELERATION
 EDGE_RAD = 0.01
 """How far from its hard ends a joint is kept."""
 LATE_S = 0.010
@@ -48,14 +49,13 @@ class Tracker:
         self._otg = ruckig.Ruckig(7, CYCLE_S)
         self._in, self._out = ruckig.InputParameter(7), ruckig.OutputParameter(7)
         self._in.max_acceleration = _ACCELERATION.tolist()
-        self._in.max_jerk = _JERK.tolist()
         self._low, self._high = POSITION_RAD[:, 0] + EDGE_RAD, POSITION_RAD[:, 1] - EDGE_RAD
         self.reset(np.zeros(7))
 
     def reset(self, q: Sequence[float] | np.ndarray) -> None:
         """Stand still at `q`: what the robot holds when control begins."""
         self._q, self._v, self._a = list(map(float, q)), [0.0] * 7, [0.0] * 7
-        self._left, self._since, self._now, self.braking, self.seq = 0, 0, 0, True, -1
+        self._left, self._since, self.braking, self.seq = 0, 0, True, -1
         self._set_position(self._q, [0.0] * 7, [0.0] * 7, 0.0, 1.0)
 
     # -- what it is told -------------------------------------------------------------------------
@@ -104,23 +104,6 @@ class Tracker:
         self._left, self._since, self.braking = 1 << 30, 0, False
         return ""
 
-    def resume(self, q: Sequence[float], v: Sequence[float], a: Sequence[float]) -> None:
-        """Go on towards the same aim from where the robot's own reference is, (7,) each.
-
-        It went on by itself for cycles in which it heard nothing; a step from where it would have
-        been is one that it refuses. Its velocity is the difference of its last two positions, which
-        is that of half a cycle ago.
-        """
-        self._q, self._a = list(q), list(a)
-        self._v = [speed + rate * CYCLE_S / 2 for speed, rate in zip(v, a, strict=True)]
-        if self.braking:
-            self.braking = False
-            self.brake()
-            return
-        aim, velocity, acceleration, end, speed = self._aim
-        left_s = max(SHORTEST_S, (end - self._now) * CYCLE_S) if end else 0.0
-        self._set_position(aim, velocity, acceleration, left_s, speed)
-
     def brake(self) -> None:
         """Come to rest as fast as the limits allow."""
         if self.braking:
@@ -129,6 +112,7 @@ class Tracker:
         self._begin()
         self._in.control_interface = ruckig.ControlInterface.Velocity
         self._in.target_velocity, self._in.target_acceleration = [0.0] * 7, [0.0] * 7
+        self._in.max_jerk = (JERK_SHARES[-1] * MAX_JERK).tolist()
         self._in.minimum_duration = None
         self._otg.reset()
 
@@ -166,7 +150,6 @@ class Tracker:
     def step(self) -> list[float]:
         """The reference (7,) one cycle on."""
         self._since += 1
-        self._now += 1
         self._left -= 1
         if self._left <= 0 and not self.braking:
             self.brake()
@@ -186,25 +169,18 @@ class Tracker:
     def _set_position(self, q, v, a, duration_s: float, speed: float) -> None:
         """Aim at a state; where it cannot be one to arrive at, at rest there instead."""
         self._begin()
-        end = self._now + round(duration_s / CYCLE_S) if duration_s else 0
-        self._aim = q, v, a, end, speed
         target = np.clip(np.asarray(q, dtype=float), self._low, self._high)
         low, high = self._bounds(target, speed)
         self._in.control_interface = ruckig.ControlInterface.Position
         self._in.max_velocity, self._in.min_velocity = high.tolist(), low.tolist()
-        a = np.clip(a, -0.8 * _ACCELERATION, 0.8 * _ACCELERATION)
-        # Behind the target the velocity still changes while the acceleration fades.
-        fade = a * a / (2 * _JERK) + 1e-6
-        v = np.clip(v, np.minimum(0.0, low + fade), np.maximum(0.0, high - fade))
-        self._in.target_velocity, self._in.target_acceleration = v.tolist(), a.tolist()
-        if not self._in.validate(False, True):
-            self._in.target_acceleration = [0.0] * 7
-        if not self._in.validate(False, True):
-            v = np.zeros(7)
-            self._in.target_velocity = v.tolist()
         self._in.target_position, self._in.minimum_duration = target.tolist(), duration_s or None
+        a = np.clip(a, -0.8 * _ACCELERATION, 0.8 * _ACCELERATION)
         self._otg.reset()
-        if not duration_s or not v.any():
+        for share in JERK_SHARES if duration_s else JERK_SHARES[-1:]:
+            arrival = self._arrive(v, a, low, high, share * MAX_JERK)
+            if not duration_s or self._duration_s() - duration_s <= CYCLE_S:
+                return
+        if not arrival.any():
             return
         # What cannot be reached in time is met later, where it will be by then: aiming at where
         # it was would fall behind further with every command.
@@ -212,9 +188,23 @@ class Tracker:
             late_s = self._duration_s() - duration_s
             if late_s <= CYCLE_S:
                 return
-            ahead = np.clip(target + v * late_s, self._low, self._high)
+            ahead = np.clip(target + arrival * late_s, self._low, self._high)
             self._in.target_position = ahead.tolist()
             self._in.minimum_duration = duration_s + late_s
+
+    def _arrive(self, v, a, low, high, jerk: np.ndarray) -> np.ndarray:
+        """Arrive with this motion, as far as the limits allow; returns the velocity (7,) of it."""
+        self._in.max_jerk = jerk.tolist()
+        # Behind the target the velocity still changes while the acceleration fades.
+        fade = a * a / (2 * jerk) + 1e-6
+        v = np.clip(v, np.minimum(0.0, low + fade), np.maximum(0.0, high - fade))
+        self._in.target_velocity, self._in.target_acceleration = v.tolist(), a.tolist()
+        if not self._in.validate(False, True):
+            self._in.target_acceleration = [0.0] * 7
+        if not self._in.validate(False, True):
+            v = np.zeros(7)
+            self._in.target_velocity = v.tolist()
+        return v
 
     def _duration_s(self) -> float:
         trajectory = ruckig.Trajectory(7)
