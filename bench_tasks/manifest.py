@@ -13,7 +13,7 @@ import platform
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -108,7 +108,8 @@ def replacing(path: Path) -> Iterator[Path]:
     except OSError as error:
         raise BenchError(f"cannot write {path}: {error.strerror or error}") from None
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # where there is no folder there is nothing left either
+            temporary.unlink()
 
 
 def write_json(path: Path, value: dict[str, Any]) -> None:

@@ -29,7 +29,8 @@ def task(request, world):
     """A task whose cell is compiled."""
     chosen = tasks.get(request.param)
     world.scene = None
-    world._load(chosen, chosen.objects(), 1.0)
+    height_m = chosen.table_height_m(np.random.default_rng(0))
+    world._load(chosen, chosen.objects(), 1.0, height_m)
     return chosen
 
 

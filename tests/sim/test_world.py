@@ -195,7 +195,7 @@ def test_a_wrong_chunk_is_refused_and_changes_nothing(world, seq, values, messag
 
 def test_clipping_shows_in_the_reported_command(world):
     _, start = world.reset(TASK, SEED)
-    low, high = world._low, world._high
+    low, high = world._body._low, world._body._high
     assert low[3] == pytest.approx(-3.0421, abs=1e-3) and high[7] == MAX_OPENING_M
     asked = start.command.copy()
     asked[[6, 7, 15]] = [9.0, -0.1, 0.2]
