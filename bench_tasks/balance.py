@@ -49,7 +49,7 @@ class Balance:
             import onnxruntime
         except ImportError:
             raise BenchError(
-                "the balance policy needs onnxruntime: pip install -r requirements/base.txt"
+                "the humanoid needs onnxruntime: pip install --no-deps -r requirements/humanoid.txt"
             ) from None
         options = onnxruntime.SessionOptions()
         # One thread, so that the same input gives the same bits on every machine load.

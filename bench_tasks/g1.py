@@ -116,18 +116,18 @@ TCP_POSE = np.array([0.08, 0.0, 0.0, math.sqrt(0.5), 0.0, math.sqrt(0.5), 0.0])
 the link's y, which is the palm's normal."""
 
 
-def _package(module: str, requirement: str) -> Path:
+def _package(module: str) -> Path:
     spec = importlib.util.find_spec(module)
     if spec is None or not spec.submodule_search_locations:
         raise BenchError(
-            f"{module} is missing: install it with `pip install --no-deps {requirement}`"
+            f"the humanoid needs {module}: pip install --no-deps -r requirements/humanoid.txt"
         )
     return Path(spec.submodule_search_locations[0])
 
 
 def balance_models() -> Path:
     """Folder of the balance policies of the installed holosoma-inference wheel."""
-    return _package("holosoma_inference", "holosoma-inference==0.1.3") / "models/loco/g1_29dof"
+    return _package("holosoma_inference") / "models/loco/g1_29dof"
 
 
 def mjcf(meshes: bool = True) -> str:
@@ -137,7 +137,7 @@ def mjcf(meshes: bool = True) -> str:
     imported; simulation and kinematics both start from this text. Without `meshes` only the
     collision capsules are left.
     """
-    folder = _package("mjlab", "mjlab==1.6.0") / "asset_zoo/robots/unitree_g1/xmls"
+    folder = _package("mjlab") / "asset_zoo/robots/unitree_g1/xmls"
     root = ET.parse(folder / "g1.xml").getroot()
     compiler = root.find("compiler")
     assert compiler is not None

@@ -77,6 +77,7 @@ class Graph:
         """Messages per topic that a recorder of this episode must have got."""
         self.pictures: dict[str, list[int]] = {}
         """Camera -> stamps (ns) of its pictures, which a recorder must have got as well."""
+        self.streamed = bool(streams)
         self._every = {camera: periods_between(hz) for camera, hz in streams.items()}
         self.refusal = ""
         self.period_ns = 0

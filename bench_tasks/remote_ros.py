@@ -236,9 +236,13 @@ class RemotePolicy:
 
     sees_by_itself = True
 
-    def __init__(self, graph: Graph) -> None:
-        """Ask the node who it is."""
-        self._graph = graph
+    def __init__(self, graph: Graph, ahead: bool = True) -> None:
+        """Ask the node who it is.
+
+        `ahead` must be false where the world streams pictures by itself: with those the policy
+        might answer before it is shown any, and the world then be elsewhere when it shows them.
+        """
+        self._graph, self._ahead = graph, ahead
         self.metadata = _metadata(graph.policy_reset.call(ResetAgent.Request()).metadata)
         self._asked: Pending | None = None
         self._has_seen = False
@@ -257,7 +261,7 @@ class RemotePolicy:
 
         Not the first one of an episode, whose pictures may take long, or be impossible.
         """
-        if self._has_seen:
+        if self._has_seen and self._ahead:
             self._asked = self._graph.infer.begin(Infer.Request(seq=state.seq))
 
     def infer(self, observation: Observation) -> ActionChunk:

@@ -148,7 +148,8 @@ class _Run:
         try:
             recorder = {"recorder": self.node.recorder} if self.config.record else {}
             self.graph.wait_for_nodes(recorder, self.node.startup_s)
-            self.planner, self.policy = RemotePlanner(self.graph), RemotePolicy(self.graph)
+            self.planner = RemotePlanner(self.graph)
+            self.policy = RemotePolicy(self.graph, ahead=not self.graph.streamed)
             for task, seed in self.jobs:
                 self._count(self._episode(task, seed))
                 self.graph.wait_for_nodes(recorder, 2.0)

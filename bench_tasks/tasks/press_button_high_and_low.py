@@ -23,7 +23,7 @@ class PressButtonHighAndLow(HumanoidTask):
     name = "press_button_high_and_low"
     tier = 2
     mode = "sequential"
-    summary = "the humanoid presses a low button, then a high one, each with the hand on its side"
+    summary = "the humanoid presses a low button, then a high one, with either hand"
     skills = ("move_to", "move_by", "home")
     time_limit_s = 40.0
     max_plans = 4
@@ -63,8 +63,10 @@ class PressButtonHighAndLow(HumanoidTask):
     def stages(self, scene: Scene) -> tuple[Check, ...]:
         """The low one, then the high one."""
         return (
-            Check("low button pressed", lambda v: _pressed(v, LOW)),
-            Check("high button pressed", lambda v: _pressed(v, HIGH), ("low button pressed",)),
+            Check("low button pressed", lambda v: _pressed(v, LOW, HIGH)),
+            Check(
+                "high button pressed", lambda v: _pressed(v, HIGH, LOW), ("low button pressed",)
+            ),
         )
 
     def expert(self, view: View, turn: int) -> list[tuple[SkillCall, ...]]:
@@ -86,8 +88,11 @@ class PressButtonHighAndLow(HumanoidTask):
         return steps
 
 
-def _pressed(view: View, name: str) -> bool:
-    return any(view.touching(name, f"{arm}_hand", PRESS_N) for arm in ARMS)
+def _pressed(view: View, name: str, other: str) -> bool:
+    """Whether a hand presses one button alone: of two held at once none was the first."""
+    return not view.touched_by_robot(other) and any(
+        view.touching(name, f"{arm}_hand", PRESS_N) for arm in ARMS
+    )
 
 
 TASK = PressButtonHighAndLow()

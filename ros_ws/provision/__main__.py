@@ -77,9 +77,9 @@ def requirements(steps: Steps, ros: Ros, key: str) -> str:
 
 
 def policies_extra(steps: Steps, ros: Ros, key: str) -> None:
-    """Install what learned policies and their data need."""
+    """Install what learned policies, their data and the humanoid need."""
     file = ROOT / "requirements/policies.txt"
-    others = [ROOT / f"requirements/{name}.txt" for name in ("weights", "data")]
+    others = [ROOT / f"requirements/{name}.txt" for name in ("weights", "data", "humanoid")]
     lerobot = ROOT / "requirements/lerobot.txt"
 
     def action() -> None:

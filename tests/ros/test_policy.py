@@ -127,6 +127,10 @@ def test_the_conductor_asks_ahead_and_again_when_that_was_too_early(policy):
         chunk = remote.infer(Observation(cdr.decode_state(data)))
         return (chunk.seq, len(chunk.values)) == (seq, 10)
 
+    streamed = RemotePolicy(SimpleNamespace(policy_reset=reset, infer=counted), ahead=False)
+    streamed._has_seen = True
+    streamed.ask(cdr.decode_state(state(0)))
+    assert counted.begun == 0, "pictures that nobody asked for must not answer it"
     remote.ask(cdr.decode_state(state(0)))
     assert counted.begun == 0, "of the first pictures nobody knows how long they take"
     assert answered(0) and counted.begun == 1

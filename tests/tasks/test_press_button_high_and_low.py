@@ -30,8 +30,9 @@ def judged(world, scene, *presses):
     for press in (*presses, None, None, None):
         pairs, forces = np.zeros((0, 2), np.uint16), np.zeros(0)
         if press is not None:
-            pairs = np.array([[scene.entity(press[0]), scene.entity(press[1])]], np.uint16)
-            forces = np.array([press[2]])
+            touches = press if isinstance(press, list) else [press]
+            pairs = np.array([[scene.entity(a), scene.entity(b)] for a, b, _ in touches], np.uint16)
+            forces = np.array([force for *_, force in touches])
         for _ in range(10):
             seq += 1
             monitor.on_state(replace(
@@ -51,6 +52,9 @@ def test_the_low_one_then_the_high_one_counts_with_either_hand(world, scene):
     [
         ("nothing pressed", ()),
         ("the wrong order", (HIGH, LOW)),
+        ("the wrong order, not letting go", (HIGH, [HIGH, LOW])),
+        ("the right order, not letting go", (LOW, [LOW, HIGH])),
+        ("both at once", ([HIGH, LOW],)),
         ("the low one alone", (LOW,)),
         ("the high one alone", (HIGH,)),
         ("brushed by", (("low_button", "right_hand", 1.0), HIGH)),
