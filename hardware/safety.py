@@ -34,7 +34,8 @@ from hardware.safety_motion import Breach, Moving, brake, breach, slowed, stoppe
 __all__ = ["Decision", "Intervention", "Supervisor"]
 
 HOLD_ACTIONS = 10
-"""What stands in lockstep for a command that is not even readable, so that time goes on."""
+"""What stands in lockstep for a command that is not even readable, so that time goes on; in
+realtime the end of every stop, so that one that comes this much late is still taken."""
 _UNITS = {"velocity": "rad/s", "acceleration": "rad/s^2", "jerk": "rad/s^3", "position": "rad"}
 _ORDERS = {
     "left and right swapped": np.r_[8:16, 0:8],
@@ -404,10 +405,15 @@ class Supervisor:
             count = max(len(rows), min(asked, HOLD_ACTIONS) or HOLD_ACTIONS)
             last = rows[-1] if len(rows) else self._state.command
             rows = np.concatenate([rows, np.tile(last, (count - len(rows), 1))])
-        if not len(rows):
-            if not len(self._plan[max(0, self._state.seq - self._plan_seq) :]):
+        else:
+            if not len(rows) and not len(
+                self._plan[max(0, self._state.seq - self._plan_seq) :]
+            ):
                 return Decision(None, (told,))  # at rest, with nothing under way
-            rows = self._state.command[None].copy()
+            # It ends in a hold: the world takes a stop that comes late only if there is still
+            # something in it to do, and would follow the plan before it otherwise.
+            last = rows[-1] if len(rows) else self._state.command
+            rows = np.concatenate([rows, np.tile(last, (HOLD_ACTIONS, 1))])
         self._plan, self._plan_seq = rows, self._state.seq
         return Decision(ActionChunk(self._state.seq, rows), (told,))
 

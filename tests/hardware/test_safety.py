@@ -246,6 +246,28 @@ def test_a_stop_that_came_a_period_too_late_is_made_anew(robot):
     assert fuzzing.oracle().wrong(np.array([HOME] * 3 + robot.executed)) == ""
 
 
+@pytest.mark.parametrize("late", [1, 3, 9])
+@pytest.mark.parametrize("before", [0, 15])
+def test_a_stop_that_comes_late_to_slow_or_resting_arms_is_taken(robot, before, late):
+    """Of one row it would be stale by then, and the world would follow the old chunk to its end."""
+    path = np.tile(HOME, (60, 1))
+    path[before:, 0] += 0.001 * np.arange(1, 61 - before)  # at 0.05 rad/s, after a rest
+    robot.ask(0, path)
+    for _ in range(10):
+        robot.step()
+    stop = robot.supervisor.stop("estop", "the button").send
+    at = robot.executed[-1]
+    for _ in range(late):
+        robot.step()
+    assert stop.seq <= robot.seq < stop.seq + len(stop.values), "the world takes it (world_ros)"
+    robot.chunk = stop
+    for _ in range(40):
+        robot.step()
+    assert np.abs(robot.executed[-1] - at).max() < 0.001 * (late + 5)
+    assert np.array_equal(robot.executed[-1], robot.executed[-2])
+    assert fuzzing.oracle().wrong(np.array([HOME] * 3 + robot.executed)) == ""
+
+
 @pytest.mark.parametrize("supervisor", [
     Supervisor(None, confirmed=True), Supervisor(LIMITS, confirmed=False),
 ])  # fmt: skip
