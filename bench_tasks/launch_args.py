@@ -147,6 +147,10 @@ def read(given: Mapping[str, str]) -> Settings:
         policy_deadline_s=_seconds("policy_deadline_s", given["policy_deadline_s"]),
     )  # fmt: skip
     robot = _one_of("robot", given["robot"], ROBOTS)
+    fixed = [axis for axis in config.vary if axis != "paraphrase"]
+    if robot != "sim" and fixed:
+        raise UsageError(f"vary must be none or paraphrase for robot {robot}, whose cell is as it "
+                         f"is, got {','.join(fixed)}")  # fmt: skip
     # Real arms do not wait, whatever is asked of the simulated ones.
     clock = _one_of("clock", given["clock"], CLOCKS) if robot == "sim" else "realtime"
     on_clock = config.executing.checked().on_clock(clock)
@@ -188,6 +192,9 @@ def _safety(given: Mapping[str, str]) -> dict[str, bool]:
                          f"action is executed, got {given['clock']!r}")  # fmt: skip
     # Of simulated arms nobody has to stand clear.
     simulated = real and given["cell"] == STANDIN
+    if dry_run and real and not simulated:
+        raise UsageError(f"dry_run must be false for the cell {given['cell']}: its arms go home and"
+                         " its hands open before anything is checked, got true")  # fmt: skip
     return {"safety": asked, "confirm": confirm or simulated, "dry_run": dry_run}
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from bench_interfaces.srv import MoveObjects
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from sensor_msgs.msg import CameraInfo, CompressedImage
-from std_msgs.msg import UInt64
+from std_msgs.msg import Bool, UInt64
 from std_srvs.srv import Trigger
 
 from bench_tasks.errors import BenchError, UsageError, unknown
@@ -94,6 +94,9 @@ class FrankaWorldNode(WorldBase):
             self._beat_s = time.monotonic()
             self.sensors.hear(UInt64, "/safety/heartbeat", self._on_beat)
         self._held = False
+        # While the arms go home no state is published for the safety node to judge.
+        self._estop = threading.Event()
+        self.sensors.hear(Bool, "/safety/estop", self._on_estop)
         steady_timer(self, 1.0, self._diagnose)
         # In the sensors' node: this one's thread waits for the answer.
         self.sensors.offer(Trigger, "/world/confirm", self._confirm)
@@ -110,8 +113,12 @@ class FrankaWorldNode(WorldBase):
 
     def load(self, task: str, seed: int, config: dict[str, Any]) -> tuple[Scene, WorldState]:
         """Arms home and hands open, then the objects where they belong."""
-        self.drivers.ready()
-        self._go_home()
+        try:
+            self._go_home()
+        except BaseException:
+            for arm in ARMS:  # going home has no end of its own
+                self.drivers.tell(arm, "hold")
+            raise
         layout, about = self._cell.raw["layout"], json.dumps(config)
         told = self.sensors.lay_out(task, seed, about, layout["wait_s"])
         contacts = "all" if self._cell.raw["contacts"]["topic"] else "hands"
@@ -128,6 +135,9 @@ class FrankaWorldNode(WorldBase):
         response.success = True
         return response
 
+    def _on_estop(self, message: Bool) -> None:
+        (self._estop.set if message.data else self._estop.clear)()
+
     def _go_home(self) -> None:
         if self._cell.raw["confirm_before_home"]:
             self._confirmed.clear()
@@ -136,6 +146,7 @@ class FrankaWorldNode(WorldBase):
                 "clear, then call /world/confirm"
             )
             self._wait(self._confirmed.is_set, CONFIRM_S, "nobody called /world/confirm")
+        self.drivers.ready()
         for arm in ARMS:
             self.drivers.open_to(arm, MAX_OPENING_M)
         self._wait(
@@ -169,6 +180,8 @@ class FrankaWorldNode(WorldBase):
         while True:
             for kind, reason in self.drivers.poll():
                 self.event(kind, reason=reason)
+            if self._estop.is_set():
+                raise BenchError("/safety/estop says true: getting ready was broken off")
             if true():
                 return
             if time.monotonic() > end or self.stopping.is_set():

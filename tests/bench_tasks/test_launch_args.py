@@ -40,6 +40,8 @@ def test_a_real_cell_is_confirmed_by_a_human(settings, tmp_path):
         ({"robot": "panda"}, "unknown robot 'panda': choose from franka, sim"),
         ({"robot": "franka", "cell": "no/such.yaml"}, "cell: there is no file no/such.yaml"),
         ({"robot": "franka", "safety": "false"}, "safety must be true for robot franka"),
+        ({"robot": "franka", "cell": __file__, "dry_run": "true"}, "dry_run must be false for the"),
+        ({"robot": "franka", "vary": "paraphrase,table_height"}, "as it is, got table_height"),
     ],
 )
 def test_what_is_wrong_is_said_before_anything_starts(settings, given, said):
