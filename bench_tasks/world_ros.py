@@ -44,8 +44,14 @@ LISTENER_WAIT_S = 10.0
 class WorldBase(BenchNode):
     """A node `world`; each says for itself how to load, capture, move, and act in lockstep."""
 
-    def __init__(self, clocks: tuple[str, ...] = ("lockstep", "realtime")) -> None:
-        """Create the topics and services; UsageError when the clock is none of `clocks`."""
+    def __init__(
+        self, clocks: tuple[str, ...] = ("lockstep", "realtime"),
+        commands: str = "/policy/action_chunk",
+    ) -> None:
+        """Create the topics and services; UsageError when the clock is none of `clocks`.
+
+        `commands` is the topic of the chunks that are executed.
+        """
         super().__init__("world")
         clock = parameter(self, "clock", clocks[0])
         if clock not in clocks:
@@ -62,7 +68,7 @@ class WorldBase(BenchNode):
         self._clock_out = self.create_publisher(Clock, "/clock", TRACK)
         self._joints_out = self.create_publisher(JointState, "/joint_states", TRACK)
         self.create_subscription(
-            ActionChunkMsg, "/policy/action_chunk", self._on_chunk, TRACK, raw=True
+            ActionChunkMsg, commands, self._on_chunk, TRACK, raw=True
         )
         if self.realtime:
             self.create_subscription(VerdictMsg, "/episode/verdict", self._on_verdict, PERIODIC)

@@ -60,9 +60,9 @@ def nodes(context):
         seen = {"viewer": settings.viewer, "objects": config.objects}
         started = [node("world", {**clock, **pictures, **seen}, checked)]
     else:
-        cell = {"cell": settings.cell, "heartbeat": settings.safety}
+        cell = {"cell": settings.cell}
         started = [
-            node("world", {**pictures, **cell}, checked, "franka_world"),
+            node("world", {**pictures, **cell}, (), "franka_world"),
             # Who knows how the objects are to lie; the stand-in also puts them there.
             node("layout", {"objects": config.objects}, (),
                  "standin_franka" if settings.cell == "standin" else "layout"),

@@ -70,7 +70,8 @@ class FrankaWorldNode(WorldBase):
 
     def __init__(self) -> None:
         """Start the drivers and listen to the sensors; UsageError when the cell is not right."""
-        super().__init__(clocks=("realtime",))
+        # Of its own, not by a launch file's remapping: nothing unchecked must ever move these arms.
+        super().__init__(clocks=("realtime",), commands="/safety/action_chunk")
         self._cell = read_cell(parameter(self, "cell", "cell"))
         streams = parse_streams(parameter(self, "streams", ""))
         for camera in streams:
@@ -89,11 +90,8 @@ class FrankaWorldNode(WorldBase):
         self._begun_ns = self._late = 0
         self.drivers = Drivers(self._cell)
         self.sensors = Sensors(self._cell)
-        self._beat_s: float | None = None
-        if parameter(self, "heartbeat", False):
-            self._beat_s = time.monotonic()
-            self.sensors.hear(UInt64, "/safety/heartbeat", self._on_beat)
-        self._held = False
+        self._beat, self._beat_s, self._held = -1, time.monotonic(), False
+        self.sensors.hear(UInt64, "/safety/heartbeat", self._on_beat)
         # While the arms go home no state is published for the safety node to judge.
         self._estop = threading.Event()
         self.sensors.hear(Bool, "/safety/estop", self._on_estop)
@@ -127,7 +125,8 @@ class FrankaWorldNode(WorldBase):
         wanted = np.asarray(told.state.object_pose).reshape(-1, 7)
         self._wait_for_objects(scene, wanted, layout)
         self._wait_for_cameras()
-        self._begun_ns = time.monotonic_ns()
+        # It beats with the states, which begin now.
+        self._begun_ns, self._beat_s, self._held = time.monotonic_ns(), time.monotonic(), False
         return scene, self._measured(scene, 0, 0)
 
     def _confirm(self, _: Trigger.Request, response: Trigger.Response):
@@ -293,12 +292,13 @@ class FrankaWorldNode(WorldBase):
                 return due[:0]
         return due
 
-    def _on_beat(self, _: UInt64) -> None:
-        self._beat_s = time.monotonic()
+    def _on_beat(self, beat: UInt64) -> None:
+        if beat.data != self._beat:  # a count that stands still is no sign of life
+            self._beat, self._beat_s = beat.data, time.monotonic()
 
     def _safe(self) -> bool:
-        """Whether the safety node is alive, if there has to be one; without it the arms brake."""
-        silent = self._beat_s is not None and time.monotonic() - self._beat_s > SILENT_S
+        """Whether the safety node is alive; without it the arms brake."""
+        silent = time.monotonic() - self._beat_s > SILENT_S
         if silent and not self._held:
             for arm in ARMS:
                 self.drivers.tell(arm, "hold")

@@ -47,3 +47,21 @@ def test_it_begins_when_a_human_has_confirmed(cell):
     with pytest.raises(BenchError, match="the hands do not open"):
         cell.load("lift_pot", 0, {})
     assert cell.told == ["ready", "open", "open", ("left", "hold"), ("right", "hold")]
+
+
+def test_only_a_heartbeat_that_counts_on_lets_the_arms_move(cell):
+    from hardware.franka.world_node import SILENT_S, FrankaWorldNode
+
+    told = []
+    cell.drivers.tell, cell._stay = (lambda *what: told.append(what)), lambda: None
+    cell.event = lambda kind, **_: told.append(kind)
+    cell._beat, cell._beat_s, cell._held = -1, 0.0, False
+    beat, safe = FrankaWorldNode._on_beat.__get__(cell), FrankaWorldNode._safe.__get__(cell)
+    assert not safe() and told == [("left", "hold"), ("right", "hold"), "heartbeat_lost"]
+    beat(SimpleNamespace(data=7))
+    assert safe()
+    cell._beat_s -= 2 * SILENT_S
+    beat(SimpleNamespace(data=7))
+    assert not safe()
+    beat(SimpleNamespace(data=8))
+    assert safe()
