@@ -14,6 +14,7 @@ import numpy as np
 import pinocchio as pin
 
 from bench_tasks import g1
+from bench_tasks.kinematics import pose_of, se3
 from bench_tasks.vocabulary import ARMS
 
 __all__ = ["UpperBody", "upper_body"]
@@ -25,18 +26,6 @@ _STAGNATION = 25
 _RESTARTS = 4
 _POSTURE = np.concatenate([np.full(g1.WAIST, 0.3), np.full(14, 0.05)])
 """How much a joint is drawn home where the hands leave it free: the waist more, for balance."""
-
-
-def _se3(pose: np.ndarray) -> pin.SE3:
-    w, x, y, z = (float(v) for v in pose[3:])
-    quat = pin.Quaternion(w, x, y, z)
-    quat.normalize()
-    return pin.SE3(quat, np.asarray(pose[:3], dtype=np.float64))
-
-
-def _pose(placement: pin.SE3) -> np.ndarray:
-    x, y, z, w = pin.Quaternion(placement.rotation).coeffs()
-    return np.concatenate([placement.translation, [w, x, y, z]])
 
 
 class UpperBody:
@@ -60,7 +49,7 @@ class UpperBody:
             link = self._model.getFrameId(f"{arm}_wrist_yaw_link")
             frame = self._model.frames[link]
             self._tcp.append(self._model.addFrame(pin.Frame(
-                f"{arm}_tcp", frame.parentJoint, link, frame.placement * _se3(g1.TCP_POSE),
+                f"{arm}_tcp", frame.parentJoint, link, frame.placement * se3(g1.TCP_POSE),
                 pin.FrameType.OP_FRAME,
             )))  # fmt: skip
         self._data = self._model.createData()
@@ -70,7 +59,7 @@ class UpperBody:
     def forward(self, joints: np.ndarray) -> np.ndarray:
         """TCP poses (2, 7) in the pelvis' frame at joint positions (17,) rad."""
         pin.framesForwardKinematics(self._model, self._data, np.asarray(joints, float))
-        return np.stack([_pose(self._data.oMf[frame]) for frame in self._tcp])
+        return np.stack([pose_of(self._data.oMf[frame]) for frame in self._tcp])
 
     def inverse(
         self, targets: dict[str, np.ndarray], start: np.ndarray, waist: bool = True,
@@ -84,7 +73,7 @@ class UpperBody:
         that is stuck, from home and further starts near it, always the same ones. Without the
         waist, that stays as `start` has it.
         """
-        wanted = [(ARMS.index(arm), _se3(pose)) for arm, pose in targets.items()]
+        wanted = [(ARMS.index(arm), se3(pose)) for arm, pose in targets.items()]
         free = np.ones(len(start), dtype=bool)
         free[: g1.WAIST] = waist
         # An arm that has no target keeps its joints.

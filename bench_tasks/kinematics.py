@@ -16,7 +16,7 @@ import pinocchio as pin
 from bench_tasks.robots import HOME_RAD, TCP_OFFSET_M, arm_mjcf, base_position
 from bench_tasks.vocabulary import ARMS
 
-__all__ = ["DualArm", "dual_arm"]
+__all__ = ["DualArm", "dual_arm", "pose_of", "se3"]
 
 LIMIT_MARGIN_RAD = 0.03
 TOLERANCE_M = 1e-4
@@ -28,14 +28,16 @@ _RESTARTS = 36
 _TABLE_TOP_M = 0.0
 
 
-def _se3(pose: np.ndarray) -> pin.SE3:
+def se3(pose: np.ndarray) -> pin.SE3:
+    """The placement that a pose (7,) says."""
     w, x, y, z = (float(v) for v in pose[3:])
     quat = pin.Quaternion(w, x, y, z)
     quat.normalize()
     return pin.SE3(quat, np.asarray(pose[:3], dtype=np.float64))
 
 
-def _pose(placement: pin.SE3) -> np.ndarray:
+def pose_of(placement: pin.SE3) -> np.ndarray:
+    """The pose (7,) of a placement."""
     x, y, z, w = pin.Quaternion(placement.rotation).coeffs()
     return np.concatenate([placement.translation, [w, x, y, z]])
 
@@ -161,7 +163,7 @@ class DualArm:
         model, data = self._models[arm], self._data[arm]
         q = np.concatenate([joints, [0.04, 0.04]])
         pin.framesForwardKinematics(model, data, q)
-        pose = _pose(data.oMf[self._tcp[arm]])
+        pose = pose_of(data.oMf[self._tcp[arm]])
         pose[:3] += self._base(arm)
         return pose
 
@@ -175,7 +177,7 @@ class DualArm:
         six near home, then any within the limits and without that draw, which reach the rest of
         the workspace in whatever posture (all of 200 random poses within the limits).
         """
-        target = _se3(pose)
+        target = se3(pose)
         target.translation = target.translation - self._base(arm)
         if _beyond_reach(target):
             return None

@@ -2,41 +2,47 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
-from reprlib import repr as short
 from typing import Any
 
 import numpy as np
 
-from bench_tasks.errors import UsageError, unknown
+from bench_tasks.errors import UsageError
 from bench_tasks.vocabulary import ARMS
-from bench_tasks.yaml_file import read_yaml
+from bench_tasks.yaml_shape import (
+    NAME,
+    NUMBER,
+    POSITIVE,
+    SHARE,
+    WHOLE,
+    Kind,
+    read_shaped,
+    shipped,
+)
 
 __all__ = ["Limits", "read_limits", "shipped_limits"]
 
 FORMAT_VERSION = 1
-_NUMBER, _POSITIVE, _SHARE, _WHOLE = "a number", "more than 0", "in (0, 1]", "a whole number >= 1"
+_TEXT = Kind("text", NAME.fits)
 _JOINT: dict[str, Any] = {
-    "name": "text", "position_rad": (_NUMBER, _NUMBER), "velocity_rad_s": _POSITIVE,
-    "acceleration_rad_s2": _POSITIVE, "jerk_rad_s3": _POSITIVE, "torque_nm": _POSITIVE,
-    "near_lower": (_NUMBER, _POSITIVE, _NUMBER), "near_upper": (_NUMBER, _POSITIVE, _NUMBER),
+    "name": _TEXT, "position_rad": (NUMBER, NUMBER), "velocity_rad_s": POSITIVE,
+    "acceleration_rad_s2": POSITIVE, "jerk_rad_s3": POSITIVE, "torque_nm": POSITIVE,
+    "near_lower": (NUMBER, POSITIVE, NUMBER), "near_upper": (NUMBER, POSITIVE, NUMBER),
 }  # fmt: skip
-_POINT = (_NUMBER, _NUMBER, _NUMBER)
+_POINT = (NUMBER, NUMBER, NUMBER)
 _SHAPE: dict[str, Any] = {
-    "format_version": _WHOLE, "robot": "text", "joints": [_JOINT],
-    "gripper_opening_m": (_NUMBER, _NUMBER),
+    "format_version": WHOLE, "robot": _TEXT, "joints": [_JOINT],
+    "gripper_opening_m": (NUMBER, NUMBER),
     "commands": {
-        "control_period_s": _POSITIVE, "share": _SHARE, "stop_share": _SHARE,
-        "jump_rad": _POSITIVE, "slowest": _SHARE, "max_actions": _WHOLE,
+        "control_period_s": POSITIVE, "share": SHARE, "stop_share": SHARE,
+        "jump_rad": POSITIVE, "slowest": SHARE, "max_actions": WHOLE,
     },
     "workspace_m": {arm: [(_POINT, _POINT)] for arm in ARMS},
-    "distance_m": dict.fromkeys(("hands", "arms", "itself", "table"), _NUMBER),
+    "distance_m": dict.fromkeys(("hands", "arms", "itself", "table"), NUMBER),
     "measured": {
-        "torque_share": _SHARE, "velocity_share": _POSITIVE, "tracking_rad": _POSITIVE,
-        "contact_force_n": _POSITIVE, "finger_force_n": _POSITIVE, "state_age_s": _POSITIVE,
+        "torque_share": SHARE, "velocity_share": POSITIVE, "tracking_rad": POSITIVE,
+        "contact_force_n": POSITIVE, "finger_force_n": POSITIVE, "state_age_s": POSITIVE,
     },
 }  # fmt: skip
 
@@ -80,8 +86,7 @@ class Limits:
 
 def shipped_limits() -> list[str]:
     """Names of the robots whose limits come with the package."""
-    folder = files("hardware.limits").iterdir()
-    return sorted(Path(item.name).stem for item in folder if item.name.endswith(".yaml"))
+    return shipped("hardware.limits")
 
 
 def read_limits(name: str) -> Limits:
@@ -89,60 +94,10 @@ def read_limits(name: str) -> Limits:
 
     UsageError in one line: no such file, a key that is missing or unknown, or a wrong value.
     """
-    if name in shipped_limits():
-        path = Path(str(files("hardware.limits") / f"{name}.yaml"))
-    elif name.endswith((".yaml", ".yml")):
-        path = Path(name)
-    else:
-        raise unknown("limits", name, [*shipped_limits(), "a path ending in .yaml"])
-    try:
-        raw = read_yaml(path)
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}") from None
-    try:
-        _check(raw, _SHAPE, "")
-        return _made(raw)
-    except UsageError as error:
-        raise UsageError(f"{path}: {error}") from None
+    return read_shaped("limits", name, "hardware.limits", _SHAPE, _made)
 
 
-def _check(value: Any, shape: Any, where: str) -> None:
-    """UsageError unless `value` is as `shape` says: a mapping, a list, fixed numbers, one value."""
-    if isinstance(shape, dict):
-        if not isinstance(value, dict):
-            raise UsageError(f"{where or 'the file'} must be a mapping, got {short(value)}")
-        for key in value:
-            if key not in shape:
-                raise unknown(f"key in {where}" if where else "key", key, shape)
-        for key, inner in shape.items():
-            if key not in value:
-                raise UsageError(f"{where + '.' if where else ''}{key} is missing")
-            _check(value[key], inner, f"{where}.{key}" if where else key)
-    elif isinstance(shape, list):
-        if not isinstance(value, list) or not value:
-            raise UsageError(f"{where} must be a list, got {short(value)}")
-        for k, item in enumerate(value):
-            _check(item, shape[0], f"{where}[{k}]")
-    elif isinstance(shape, tuple):
-        if not isinstance(value, list) or len(value) != len(shape):
-            raise UsageError(f"{where} must be a list of {len(shape)}, got {short(value)}")
-        for k, (item, inner) in enumerate(zip(value, shape, strict=True)):
-            _check(item, inner, f"{where}[{k}]")
-    elif not _fits(value, shape):
-        raise UsageError(f"{where} must be {shape}, got {short(value)}")
-
-
-def _fits(value: Any, shape: str) -> bool:
-    if shape == "text":
-        return isinstance(value, str) and bool(value)
-    if shape == _WHOLE:
-        return type(value) is int and value >= 1
-    if type(value) not in (int, float) or not math.isfinite(value):
-        return False
-    return shape == _NUMBER or (value > 0 and (shape == _POSITIVE or value <= 1))
-
-
-def _made(raw: dict[str, Any]) -> Limits:
+def _made(_: Path, raw: dict[str, Any]) -> Limits:
     if raw["format_version"] != FORMAT_VERSION:
         raise UsageError(f"format_version must be {FORMAT_VERSION}, got {raw['format_version']}")
     joints = raw["joints"]

@@ -286,11 +286,7 @@ def main() -> None:
     # Ctrl-C reaches the whole group; the arm must come to rest first, which `Gone` brings about.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     link = Link.of(int(sys.argv[1]))
-    settings: dict[str, Any] | None = None
-    while settings is None:
-        time.sleep(0.005)
-        for message in link.receive():
-            settings = message if isinstance(message, dict) else settings
+    settings = link.settings()
     arm = Arm(link, settings)
     signal.signal(signal.SIGTERM, lambda *_: arm.end())
     if settings["realtime"] == "enforce":

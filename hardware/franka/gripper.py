@@ -127,12 +127,7 @@ def main() -> None:
     """Run one hand until the other side of the link ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     link = Link.of(int(sys.argv[1]))
-    settings: dict[str, Any] | None = None
-    while settings is None:
-        time.sleep(0.005)
-        for message in link.receive():
-            settings = message if isinstance(message, dict) else settings
-    Hand(link, settings).run()
+    Hand(link, link.settings()).run()
 
 
 if __name__ == "__main__":

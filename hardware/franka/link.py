@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import socket
 import struct
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -145,6 +146,15 @@ class Link:
                     return found  # the end shows again at the next call
                 raise Gone
             found.append(decode(data))
+
+    def settings(self) -> dict[str, Any]:
+        """Wait for the settings, which are the first message of all. Gone as `receive`."""
+        settings: dict[str, Any] | None = None
+        while settings is None:
+            time.sleep(0.005)
+            for message in self.receive():
+                settings = message if isinstance(message, dict) else settings
+        return settings
 
     def fileno(self) -> int:
         """For `select`."""
