@@ -3,6 +3,7 @@
 # make lint       ruff and pyright
 # make franka     set up, add the vendor's driver for Franka arms (docs/franka.md)
 # make franka-sim the same and simulated Franka arms that speak the vendor's protocol
+# make unitree    what talks to a Unitree G1, and its stand-in (docs/unitree.md)
 # make setup      only the set-up; make clean removes all it made
 # PYTHON=/path/to/python3 chooses the interpreter (3.10 to 3.13).
 
@@ -11,7 +12,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.10; 
 	2>/dev/null && { echo $$p; break; }; done)
 PROVISION = $(if $(PYTHON),$(PYTHON) ros_ws/provision,echo "no Python 3.10 to 3.13 found: install one (Debian: apt-get install python3 python3-venv python3-dev) or give its path, make PYTHON=..." >&2; exit 1;)
 
-.PHONY: setup franka franka-sim bimanual test test-slow lint clean
+.PHONY: setup franka franka-sim unitree bimanual test test-slow lint clean
 
 setup:
 	@$(PROVISION) run
@@ -21,6 +22,9 @@ franka:
 
 franka-sim: franka
 	@$(PROVISION) franka_sim
+
+unitree:
+	@$(PROVISION) unitree
 
 bimanual: setup
 	@ros_ws/ros2 launch bench_tasks bimanual.launch.py $(ARGS)

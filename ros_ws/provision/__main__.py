@@ -6,6 +6,8 @@ Standard library only, since it runs before anything is installed.
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -99,24 +101,42 @@ def policies_extra(steps: Steps, ros: Ros, key: str) -> None:
                [VENV / "lerobot", *([] if ros.real else [SITE / "transformers"])])
 
 
+def vendors_python(name: str) -> str:
+    """Another Python than ours for a vendor's environment, "" for ours.
+
+    Only Unitree's: the CycloneDDS that goes with a live robot has wheels up to Python 3.10.
+    UNITREE_PYTHON says which, otherwise a python3.10 is taken where there is one.
+    """
+    if name != "unitree":
+        return ""
+    given = os.environ.get("UNITREE_PYTHON", "")
+    python = given or shutil.which("python3.10") or ""
+    if python and subprocess.run([python, "-c", "import venv"], capture_output=True).returncode:
+        if given:
+            raise Failed(f"UNITREE_PYTHON: {given} cannot make a virtual environment")
+        return ""  # a name that leads nowhere, as pyenv's
+    return python
+
+
 def vendor(steps: Steps, name: str, key: str) -> None:
     """Make an environment for packages whose pins clash with ours: .venv/NAME."""
     file, folder = ROOT / f"requirements/{name}.txt", VENV / name
+    ours, advice = str(VENV / "bin/python"), "Check the network, then run make again."
+    python = vendors_python(name) or ours
 
     def action() -> None:
-        ours, advice = str(VENV / "bin/python"), "Check the network, then run make again."
         remove(folder)
-        steps.run(name, [ours, "-m", "venv", "--without-pip", str(folder)], advice)
+        steps.run(name, [python, "-m", "venv", "--without-pip", str(folder)], advice)
         steps.run(
             name, [ours, "-m", "pip", "--python", str(folder / "bin/python"), "install",
                    "--no-deps", "--disable-pip-version-check", "-r", str(file)], advice,
         )  # fmt: skip
 
-    steps.step(name, digest([file], key), f"packages of requirements/{name}.txt", action,
+    steps.step(name, digest([file], key, python), f"packages of requirements/{name}.txt", action,
                [folder / "bin/python"])  # fmt: skip
 
 
-VENDORS = ("franka", "franka_sim")
+VENDORS = ("franka", "franka_sim", "unitree")
 
 
 def main(arguments: list[str]) -> int:

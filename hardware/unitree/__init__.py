@@ -1,0 +1,1 @@
+"""Unitree G1: its driver process, and the node `world` made of it."""

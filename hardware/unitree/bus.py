@@ -1,0 +1,299 @@
+"""The process with Unitree's DDS in it, and nothing of ROS: python -m hardware.unitree.bus FD.
+
+FD is its end of a `link`; the settings are the first message. It tells the robot where its joints
+are to be, at `rate_hz`, by `rt/arm_sdk` or `rt/lowcmd`, and its Dex3 hands; and reports what the
+robot says. Nothing is sent before the robot has been heard. When commands stop, or the other side
+ends (also by kill -9), the joints are held, and then let go of gently (`motion`).
+
+Besides {"do": "move", "seq", "q", "tau", "due_ns"} and {"do": "hand", "hand", "q"} it takes
+`start` control, `release` it, `end`. With the setting `let_go` it takes over what another bus,
+which has died, left in control, lets go of that, and ends.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from typing import Any
+
+import numpy as np
+
+from bench_tasks import g1
+from bench_tasks.errors import BenchError
+from bench_tasks.unitree_dds import VERSION, Dds
+from bench_tasks.unitree_hg import (
+    ARM_SDK,
+    HAND_STATE,
+    JOINTS,
+    LOW_STATE,
+    WEIGHT,
+    decode,
+    encode,
+    hand_cmd,
+    is_signed,
+    motor_commands,
+    signed,
+)
+from bench_tasks.vocabulary import ARMS
+from hardware.franka.link import Gone, Link
+from hardware.unitree.guard import unsafe
+from hardware.unitree.motion import Follower, Limits
+
+__all__ = ["DAMPING", "Bus", "main"]
+
+FIRST = {"arm_sdk": g1.LEGS, "low": 0}
+"""The first joint that is commanded; the others up to the last are as well."""
+DAMPING = np.concatenate([np.full(g1.LEGS, 8.0), g1.UPPER_KD])
+"""Nm s/rad (29,) of motors that only resist: legs as in Unitree's examples."""
+DAMP_S = 2.0
+"""How long a bus whose commander has gone goes on damping before it ends."""
+LAST_WORD_S = 0.2
+"""How long the weight 0 is still sent."""
+GAP_S = 0.05
+"""A longer time without the robot's state, or without a turn of this loop, is reported."""
+LOST_S = 0.1
+HAND_KP, HAND_KD = 1.5, 0.2
+"""As in Unitree's teleoperation (xr_teleoperate, robot_hand_unitree.py)."""
+
+
+class Bus:
+    """One robot and its link to the world node."""
+
+    def __init__(self, link: Link, settings: dict[str, Any]) -> None:
+        """Open the topics. BenchError when this robot must not be talked to, or cannot be."""
+        reason = unsafe(settings["interface"], VERSION, settings["accept_cyclonedds"])
+        if reason:
+            raise BenchError(reason)
+        self._link, self._set = link, settings
+        self._low = settings["control"] == "low"
+        self._joints = slice(FIRST[settings["control"]], JOINTS)
+        self._topic = "rt/lowcmd" if self._low else ARM_SDK
+        self._hands = ARMS if settings["hands"] == "dex3" else ()
+        self._dds = Dds(
+            settings["domain"], settings["interface"],
+            (self._topic, *(f"rt/dex3/{hand}/cmd" for hand in self._hands)),
+            ("rt/lowstate", *(f"rt/dex3/{hand}/state" for hand in self._hands)),
+        )  # fmt: skip
+        self._kp = np.concatenate([g1.KP[: g1.LEGS], g1.UPPER_KP])[self._joints]
+        self._kd = np.concatenate([g1.KD[: g1.LEGS], g1.UPPER_KD])[self._joints]
+        self._follower = Follower(Limits(
+            g1.JOINT_NAMES[self._joints], g1.LIMITS_RAD[self._joints],
+            settings["speed"] * g1.MAX_VELOCITY[self._joints], settings["max_jump_rad"],
+            settings["stale_s"], settings["release_s"], settings["ramp_s"], self._low,
+        ))  # fmt: skip
+        self._state: np.ndarray | None = None
+        self._state_s = self._turn_s = self._damp_until_s = self._silent_from_s = 0.0
+        self._hand_q: dict[str, np.ndarray] = {}
+        self._hand_state: dict[str, np.ndarray] = {}
+        self._told: tuple[Any, ...] = ()
+        self._bad = self._turns = self._heard = 0
+        self._rate_hz, self._heard_hz, self._rate_s = 0.0, 0.0, time.monotonic()
+        self._start = self._gone = self._end = False
+        self._let_go = bool(settings.get("let_go"))
+        self._lost = True
+
+    def end(self) -> None:
+        """Let go, then end the process."""
+        self._end = True
+
+    def run(self) -> None:
+        """Serve until told to end, or until the other side is gone."""
+        period = 1.0 / self._set["rate_hz"]
+        due = self._turn_s = time.monotonic()
+        while not self._turn(period):
+            due = max(due + period, time.monotonic() - period)
+            time.sleep(max(0.0, due - time.monotonic()))
+
+    def _turn(self, period: float) -> bool:
+        """One turn; whether it was the last."""
+        now = time.monotonic()
+        stalled, self._turn_s = now - self._turn_s, now
+        if stalled > GAP_S:
+            self._say({"gap": f"this process did not run for {stalled * 1e3:.0f} ms"})
+        self._listen(now)
+        self._hear(now)
+        if self._state is not None:
+            self._control(now, min(stalled, 5 * period))
+        self._report(now)
+        if not (self._gone or self._end):
+            return False
+        mode = self._follower.mode
+        if mode == "damping":
+            self._damp_until_s = self._damp_until_s or now + DAMP_S
+            return now > self._damp_until_s
+        if mode != "idle":
+            self._follower.release()
+        return mode == "idle" and now > self._silent_from_s
+
+    # -- the robot -------------------------------------------------------------------------------
+
+    def _hear(self, now: float) -> None:
+        data = self._dds.take("rt/lowstate")
+        try:
+            state = None if data is None else decode(data, LOW_STATE)
+            if state is not None and not is_signed(state):
+                raise ValueError("its checksum is wrong")
+            for hand in self._hands:
+                hand_data = self._dds.take(f"rt/dex3/{hand}/state")
+                if hand_data is not None:
+                    self._hand_state[hand] = decode(hand_data, HAND_STATE)["motor"]
+        except ValueError as error:
+            self._bad += 1
+            if self._bad == 1:
+                self._say({"gap": f"a message of the robot is not used: {error}"})
+            return
+        silent = now - self._state_s
+        if state is not None:
+            if self._state is not None and silent > GAP_S:
+                self._say({"gap": f"no rt/lowstate for {silent * 1e3:.0f} ms"})
+            self._state, self._state_s, self._lost = state, now, False
+            self._heard += 1
+        elif self._state is not None and silent > LOST_S and not self._lost:
+            self._lost = True
+            self._say({"gap": f"no rt/lowstate for {silent * 1e3:.0f} ms, and still none"})
+
+    def _measured(self, name: str) -> np.ndarray:
+        assert self._state is not None
+        return self._state["motor"][name][:JOINTS].astype(np.float64)
+
+    def _control(self, now: float, dt: float) -> None:
+        follower, q = self._follower, self._measured("q")
+        if self._let_go:
+            self._let_go, self._end = False, True
+            follower.take_over(q[self._joints], now)
+        if self._start and not self._lost and follower.mode in ("idle", "damping"):
+            self._start = False
+            follower.engage(q[self._joints], now)
+        follower.step(now, dt)
+        if follower.mode != "idle":
+            self._silent_from_s = now + LAST_WORD_S
+        elif now > self._silent_from_s:
+            return
+        assert self._state is not None
+        machine = int(self._state["mode_machine"])
+        if follower.mode == "damping":
+            zero = np.zeros(len(self._kp))
+            message = motor_commands(
+                self._joints, q[self._joints], zero, zero, zero, DAMPING[self._joints], machine
+            )
+        else:
+            message = motor_commands(
+                self._joints, follower.q, follower.v, follower.tau, self._kp, self._kd, machine
+            )
+        if not self._low:
+            message["motor"][WEIGHT]["q"] = follower.weight
+        self._dds.write(self._topic, encode(signed(message)))
+        for hand, wanted in self._hand_q.items():
+            kp = HAND_KP if follower.mode in ("engaging", "following") else 0.0
+            self._dds.write(f"rt/dex3/{hand}/cmd", encode(hand_cmd(wanted, kp, HAND_KD)))
+
+    # -- the link --------------------------------------------------------------------------------
+
+    def _listen(self, now: float) -> None:
+        """Take what has come; of commands the newest is the one that counts."""
+        if self._gone:
+            return
+        try:
+            messages = self._link.receive()
+        except Gone:
+            self._gone = True
+            return
+        newest = None
+        for message in messages:
+            if not isinstance(message, dict):
+                continue
+            if message.get("do") == "move":
+                newest = message
+            else:
+                newest = None
+                self._obey(message)
+        if newest is None or self._end:
+            return
+        refused = "no rt/lowstate" if self._lost else self._follower.command(
+            newest["seq"], newest["q"], newest["tau"], newest["due_ns"] / 1e9, now
+        )  # fmt: skip
+        if refused:
+            self._say({"refused": refused, "seq": newest["seq"]})
+
+    def _obey(self, message: dict[str, Any]) -> None:
+        what = message.get("do")
+        if what == "start":
+            self._start = True
+        elif what == "release":
+            self._start = False
+            self._follower.release()
+        elif what == "end":
+            self._end = True
+        elif what == "hand":
+            self._take_hand(message["hand"], message["q"])
+
+    def _take_hand(self, hand: str, q: list[float]) -> None:
+        wrong = ""
+        if hand not in self._hands:
+            wrong = f"there is no {hand} Dex3 hand"
+        elif len(q) != 7 or not np.isfinite(q).all():
+            wrong = f"the {hand} hand cannot be told {q}"
+        if wrong:
+            self._say({"refused": wrong, "seq": -1})
+        else:
+            self._hand_q[hand] = np.array(q, dtype=np.float64)
+
+    def _say(self, message: dict[str, Any]) -> None:
+        try:
+            self._link.send(message)
+        except Gone:
+            self._gone = True
+
+    def _report(self, now: float) -> None:
+        follower = self._follower
+        told = follower.mode, self._lost
+        if told != self._told:
+            self._told = told
+            self._say({"mode": follower.mode, "lost": self._lost})
+        self._turns += 1
+        if now - self._rate_s > 1.0:
+            self._rate_hz, self._heard_hz = self._turns / (now - self._rate_s), self._heard / (
+                now - self._rate_s)  # fmt: skip
+            self._turns, self._heard, self._rate_s = 0, 0, now
+        if self._state is None or self._turns % self._set["report_every"]:
+            return
+        state = self._state
+        self._say({
+            "state": {
+                "time_ns": int(self._state_s * 1e9), "tick": int(state["tick"]),
+                **{name: _short(self._measured(key)) for name, key in
+                   (("q", "q"), ("dq", "dq"), ("tau", "tau_est"))},
+                **{name: _short(state[name]) for name in
+                   ("quaternion", "gyroscope", "accelerometer")},
+                "told": _short(follower.q), "weight": round(follower.weight, 4),
+                "seq": follower.seq, "waiting": follower.waiting, "bad": self._bad,
+                "rate_hz": round(self._rate_hz, 1), "heard_hz": round(self._heard_hz, 1),
+                "hands": {hand: _short(m["q"]) for hand, m in self._hand_state.items()},
+            }
+        })  # fmt: skip
+
+
+def _short(values: np.ndarray) -> list[float]:
+    return np.asarray(values, dtype=np.float64).round(6).tolist()
+
+
+def main() -> None:
+    """Run one robot's bus until the other side of the link ends."""
+    # Ctrl-C reaches the whole group; the arms must be let go of first, which `Gone` brings about.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    link = Link.of(int(sys.argv[1]))
+    try:
+        settings = link.settings()
+        bus = Bus(link, settings)
+    except Gone:
+        return
+    except BenchError as error:
+        link.send({"mode": "refused", "lost": True, "fault": str(error)})
+        sys.exit(2)
+    signal.signal(signal.SIGTERM, lambda *_: bus.end())
+    bus.run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,154 @@
+"""Where a G1's joints are told to be, from commands at 50 Hz: refused, followed, held, let go of.
+
+With `arm_sdk` the robot's own controller keeps it on its feet; its arms follow these by a weight
+that goes up from 0 and down again, never at once: at 0 they would drop, at 1 they would jerk. With
+`low` all 29 motors are told, and when nobody commands them they are damped: the robot sinks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+__all__ = ["MODES", "Follower", "Limits"]
+
+MODES = ("idle", "engaging", "following", "releasing", "damping")
+"""Nothing is sent; the weight goes up while the arms are held; commands are followed (or the joints
+held for want of them); the weight goes down while they are held; motors resist and do no more."""
+BRAKE_RAD_S2 = 10.0
+SLACK_RAD = 1e-3
+"""Beyond its range a joint may be told, for numbers that went through single precision."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Names (n), range (n, 2) rad and greatest speed (n,) rad/s of the joints, and times in s.
+
+    A command further than `jump_rad` from where a joint is told to be is refused. After `stale_s`
+    without one the joints are held, after `release_s` let go of, the weight taking `ramp_s`.
+    """
+
+    names: tuple[str, ...]
+    range_rad: np.ndarray
+    speed: np.ndarray
+    jump_rad: float
+    stale_s: float
+    release_s: float
+    ramp_s: float
+    damps: bool
+    """Instead of holding and letting go: what `low` does."""
+
+
+class Follower:
+    """The reference of all commanded joints. Times are in s, of one monotonic clock."""
+
+    def __init__(self, limits: Limits) -> None:
+        """Idle."""
+        self._limits = limits
+        count = len(limits.names)
+        self.q, self.v, self.tau = np.zeros(count), np.zeros(count), np.zeros(count)
+        self.mode, self.weight, self.seq, self.waiting = "idle", 0.0, -1, False
+        self._target: np.ndarray | None = None
+        self._due_s = self._heard_s = 0.0
+
+    def engage(self, q: np.ndarray, now_s: float) -> None:
+        """Take the joints over where they are measured to be, from idle or damping."""
+        if self.mode not in ("idle", "damping"):
+            return
+        self.q, self.v, self.tau = q.copy(), np.zeros_like(q), np.zeros_like(q)
+        self._target, self._heard_s, self.waiting = None, now_s, True
+        self.mode = "following" if self._limits.damps else "engaging"
+        self.weight = 1.0 if self._limits.damps else 0.0
+
+    def take_over(self, q: np.ndarray, now_s: float) -> None:
+        """Let go of joints that somebody else, who has died, held where they are now."""
+        self.engage(q, now_s)
+        self.weight = 1.0
+        self.release()
+
+    def release(self) -> None:
+        """Let go: by the weight, or at once by damping."""
+        self._target = None
+        if self._limits.damps:
+            self.mode = "damping"
+        elif self.mode != "idle":
+            self.mode = "releasing"
+
+    def command(
+        self, seq: int, q: Sequence[float], tau: Sequence[float], due_s: float, now_s: float
+    ) -> str:
+        """Be at q (n,) rad at `due_s`, feeding tau (n,) Nm forward. Returns why not, "" if so.
+
+        After a refused command the joints come to rest.
+        """
+        if self.mode not in ("engaging", "following"):
+            return f"the joints are not under control: {self.mode}"
+        refused = self._wrong(q, tau)
+        if refused:
+            self._target = None
+            return refused
+        self.seq, self.tau = seq, np.array(tau, dtype=np.float64)
+        self._heard_s, self.waiting = now_s, False
+        if self.mode == "following":
+            self._target, self._due_s = np.array(q, dtype=np.float64), due_s
+        return ""
+
+    def _wrong(self, q: Sequence[float], tau: Sequence[float]) -> str:
+        limits = self._limits
+        for name, values in (("position", q), ("torque", tau)):
+            if len(values) != len(limits.names):
+                return f"{len(values)} {name}s for {len(limits.names)} joints"
+            for joint, value in zip(limits.names, values, strict=True):
+                if not isinstance(value, (int, float)) or not np.isfinite(value):
+                    return f"{name} {value} of {joint}"
+        wanted = np.array(q, dtype=np.float64)
+        low, high = limits.range_rad.T
+        over = np.maximum(low - wanted, wanted - high)
+        k = int(over.argmax())
+        if over[k] > SLACK_RAD:
+            return (f"{wanted[k]:.3f} rad of {limits.names[k]}, whose range is {low[k]:.3f} to "
+                    f"{high[k]:.3f}")  # fmt: skip
+        away = np.abs(wanted - self.q)
+        k = int(away.argmax())
+        if away[k] > limits.jump_rad:
+            return (f"{limits.names[k]} is told to be {away[k]:.3f} rad away, more than "
+                    f"{limits.jump_rad:g}")  # fmt: skip
+        return ""
+
+    def step(self, now_s: float, dt_s: float) -> None:
+        """Go on by `dt_s`."""
+        if self.mode in ("idle", "damping"):
+            return
+        limits, silent_s = self._limits, now_s - self._heard_s
+        if self.mode in ("engaging", "following") and silent_s > limits.stale_s:
+            self.waiting, self._target = True, None
+            if limits.damps or silent_s > limits.release_s:
+                self.release()
+                if limits.damps:
+                    return
+        if self.mode == "engaging":
+            self.weight = min(1.0, self.weight + dt_s / limits.ramp_s)
+            if self.weight == 1.0:
+                self.mode = "following"
+        elif self.mode == "releasing":
+            self.weight = max(0.0, self.weight - dt_s / limits.ramp_s)
+            if self.weight == 0.0:
+                self.mode, self.v = "idle", np.zeros_like(self.v)
+                return
+        if self._target is None:
+            slower = np.maximum(np.abs(self.v) - BRAKE_RAD_S2 * dt_s, 0.0)
+            self.v = np.sign(self.v) * slower
+        else:
+            left_s = max(self._due_s - now_s, dt_s)
+            self.v = np.clip((self._target - self.q) / left_s, -limits.speed, limits.speed)
+        low, high = limits.range_rad.T
+        q = self.q + self.v * dt_s
+        # Braking may end at a joint's stop; where a joint was found beyond it, it is held there.
+        self.q = np.clip(q, np.minimum(low, self.q), np.maximum(high, self.q))
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether the reference stands still."""
+        return self._target is None and not self.v.any()

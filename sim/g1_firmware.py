@@ -1,0 +1,104 @@
+"""What a stand-in G1 makes of the commands that reach it, in place of the robot's own firmware.
+
+Rows of motor commands are (29, 5): position, velocity, torque, kp, kd.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bench_tasks import g1
+from bench_tasks.unitree_hg import ARM_SDK, JOINTS, WEIGHT, is_signed
+
+__all__ = ["CONTROLS", "Firmware", "IdealJoints", "rows_of", "why_refused"]
+
+CONTROLS = ("motion", "debug")
+"""The robot's own controller is on and lets `rt/arm_sdk` have a share in the arms, by its weight;
+it is off, and `rt/lowcmd` has all motors."""
+DAMPING_KD = np.concatenate([np.full(g1.LEGS, 8.0), g1.UPPER_KD])
+OWN_KP = np.concatenate([g1.KP[: g1.LEGS], g1.UPPER_KP])
+OWN_KD = np.concatenate([g1.KD[: g1.LEGS], g1.UPPER_KD])
+
+
+def why_refused(message: np.ndarray, machine: int) -> str:
+    """Why a LOW_CMD is ignored by a robot of this mode_machine; "" when it is not."""
+    if not is_signed(message):
+        return "crc"
+    if int(message["mode_machine"]) != machine:
+        return "mode_machine"
+    numbers = rows_of(message)
+    return "" if np.isfinite(numbers).all() else "not_finite"
+
+
+def rows_of(message: np.ndarray) -> np.ndarray:
+    """Rows (29, 5) of a LOW_CMD; those of motors that are not switched on are zero."""
+    motors = message["motor"][:JOINTS]
+    rows = np.stack([motors[name] for name in ("q", "dq", "tau", "kp", "kd")], axis=1)
+    return np.where((motors["mode"] == 1)[:, None], rows, 0.0).astype(np.float64)
+
+
+def weight_of(message: np.ndarray) -> float:
+    """The weight of an arm_sdk command."""
+    return float(np.clip(message["motor"][WEIGHT]["q"], 0.0, 1.0))
+
+
+class Firmware:
+    """Decides what each motor does: its own wish, commands, or only resisting."""
+
+    def __init__(self, control: str = "motion", silence_s: float = 0.1) -> None:
+        """`silence_s`: without rt/lowcmd for so long, `debug` damps all motors."""
+        self._control, self._silence_s = control, silence_s
+        self._low: tuple[float, np.ndarray] | None = None
+        self._arms: np.ndarray | None = None
+        self.weight = 0.0
+        self.damped = control == "debug"
+
+    def take(self, topic: str, rows: np.ndarray, weight: float, now_s: float) -> None:
+        """Keep a command that is not to be refused. arm_sdk's stays until another one comes."""
+        if topic == ARM_SDK:
+            self._arms, self.weight = rows, weight
+        else:
+            self._low = now_s, rows
+
+    def motors(self, own: np.ndarray, now_s: float) -> np.ndarray:
+        """Rows for the motors now, given those of its own controller."""
+        if self._control == "debug":
+            self.damped = self._low is None or now_s - self._low[0] > self._silence_s
+            if not self.damped:
+                assert self._low is not None
+                return self._low[1]
+            rows = np.zeros_like(own)
+            rows[:, 4] = DAMPING_KD
+            return rows
+        rows = own.copy()
+        if self._arms is not None:
+            upper = slice(g1.LEGS, JOINTS)
+            rows[upper] += self.weight * (self._arms[upper] - own[upper])
+        return rows
+
+
+class IdealJoints:
+    """Motors with inertia and nothing else: no gravity, no contacts, a base that stands still."""
+
+    inertia = g1.ARMATURE + 0.02
+
+    def __init__(self, firmware: Firmware) -> None:
+        """At rest in the posture of the robot's own controller."""
+        self.firmware = firmware
+        self.q, self.dq, self.tau = g1.DEFAULT_RAD.copy(), np.zeros(JOINTS), np.zeros(JOINTS)
+        self.own = np.stack(
+            [g1.DEFAULT_RAD, np.zeros(JOINTS), np.zeros(JOINTS), OWN_KP, OWN_KD], axis=1
+        )
+
+    def step(self, now_s: float, dt_s: float) -> None:
+        """Go on by `dt_s`, implicitly: stable at any gains."""
+        q_d, dq_d, tau, kp, kd = self.firmware.motors(self.own, now_s).T
+        drive = kp * (q_d - self.q) + kd * dq_d + tau
+        change = (drive - (kd + dt_s * kp) * self.dq) / (self.inertia / dt_s + kd + dt_s * kp)
+        self.tau = np.clip(self.inertia * change / dt_s, -g1.EFFORT_NM, g1.EFFORT_NM)
+        self.dq = self.dq + self.tau * dt_s / self.inertia
+        self.q = self.q + self.dq * dt_s
+
+    def measured(self) -> np.ndarray:
+        """q, dq, tau (29 each), quaternion (4), gyroscope (3), accelerometer (3) of the pelvis."""
+        return np.concatenate([self.q, self.dq, self.tau, [1.0, 0, 0, 0], np.zeros(5), [9.81]])

@@ -1,0 +1,205 @@
+"""A G1 that is not there: Unitree's DDS topics, and behind them joints, ideal ones or MuJoCo's.
+
+Runs in the driver's environment (requirements/unitree.txt): python sim/standin_g1.py SETTINGS [FD].
+SETTINGS is JSON, see `DEFAULTS`. With FD, its end of a socket pair, the joints are somebody else's:
+accepted commands go there, (topic, rows (29, 5), weight), and what is measured comes back. Without,
+they are ideal, and a line of JSON on stdout says ten times a second how things stand.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import struct
+import sys
+import time
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from bench_tasks.unitree_dds import Dds  # noqa: E402
+from bench_tasks.unitree_hg import (  # noqa: E402
+    ARM_SDK,
+    HAND_CMD,
+    HAND_STATE,
+    JOINTS,
+    LOW_CMD,
+    LOW_STATE,
+    decode,
+    encode,
+    signed,
+)
+from sim.g1_firmware import (  # noqa: E402
+    Firmware,
+    IdealJoints,
+    rows_of,
+    weight_of,
+    why_refused,
+)
+
+__all__ = ["COMMAND", "DEFAULTS", "MEASURED"]
+
+DEFAULTS: dict[str, Any] = {
+    "domain": 0, "interface": "lo", "control": "motion", "rate_hz": 250.0, "mode_machine": 5,
+    "latency_s": 0.0, "loss": 0.0, "noise_rad": 0.0, "silence_s": 0.1, "seed": 0,
+}  # fmt: skip
+"""`latency_s` each way; `loss` is the share of messages lost, each way; `noise_rad` the standard
+deviation of joint positions, velocities having ten times as much."""
+COMMAND = struct.Struct(f"<?d{5 * JOINTS}d")
+MEASURED = struct.Struct(f"<{3 * JOINTS + 10}d")
+HANDS = ("left", "right")
+COMMANDS = ("rt/lowcmd", ARM_SDK)
+HAND_SPEED = 3.0
+
+
+class Elsewhere:
+    """Joints in another process."""
+
+    def __init__(self, number: int) -> None:
+        """Take over its end of a socket pair that keeps messages whole."""
+        self._end = socket.socket(fileno=number)
+        self._end.setblocking(False)
+        self._measured: np.ndarray | None = None
+
+    def take(self, topic: str, rows: np.ndarray, weight: float, _: float) -> None:
+        """Hand a command on."""
+        try:
+            self._end.send(COMMAND.pack(topic == ARM_SDK, weight, *rows.ravel()))
+        except BlockingIOError:
+            pass
+        except OSError:
+            os._exit(0)
+
+    def step(self, now_s: float, dt_s: float) -> None:
+        """They go on by themselves."""
+
+    def measured(self) -> np.ndarray | None:
+        """The newest measurement, None when there is none that is new."""
+        newest = None
+        try:
+            while data := self._end.recv(4096):
+                newest = data
+            os._exit(0)
+        except BlockingIOError:
+            pass
+        except OSError:
+            os._exit(0)
+        return None if newest is None else np.array(MEASURED.unpack(newest))
+
+
+class StandIn:
+    """The topics of one robot."""
+
+    def __init__(self, settings: dict[str, Any], joints: Any, take: Any) -> None:
+        """`take` gets accepted commands."""
+        self._set, self._joints, self._take = settings, joints, take
+        self._dds = Dds(
+            settings["domain"], settings["interface"],
+            ("rt/lowstate", *(f"rt/dex3/{hand}/state" for hand in HANDS)),
+            (*COMMANDS, *(f"rt/dex3/{hand}/cmd" for hand in HANDS)),
+        )  # fmt: skip
+        self._rng = np.random.default_rng(settings["seed"])
+        self._state, self._hands = np.zeros((), LOW_STATE), {h: np.zeros(7) for h in HANDS}
+        self._state["mode_machine"] = settings["mode_machine"]
+        self._wanted = {hand: np.zeros(7) for hand in HANDS}
+        self._coming: deque[tuple[float, str, np.ndarray]] = deque()
+        self._going: deque[tuple[float, bytes]] = deque()
+        self.counts: dict[str, int] = {"accepted": 0, "sent": 0}
+
+    def _lost(self) -> bool:
+        return self._set["loss"] > 0 and self._rng.random() < self._set["loss"]
+
+    def hear(self, now_s: float) -> None:
+        """Take what has come; what is wrong is ignored, and counted."""
+        for topic in COMMANDS:
+            data = self._dds.take(topic)
+            if data is not None and not self._lost():
+                message = decode(data, LOW_CMD)
+                wrong = why_refused(message, self._set["mode_machine"])
+                if wrong:
+                    self.counts[wrong] = self.counts.get(wrong, 0) + 1
+                else:
+                    self._coming.append((now_s + self._set["latency_s"], topic, message))
+        while self._coming and self._coming[0][0] <= now_s:
+            _, topic, message = self._coming.popleft()
+            self.counts["accepted"] += 1
+            self._take(topic, rows_of(message), weight_of(message), now_s)
+        for hand in HANDS:
+            data = self._dds.take(f"rt/dex3/{hand}/cmd")
+            if data is not None:
+                motors = decode(data, HAND_CMD)["motor"]
+                if (motors["kp"] > 0).all():
+                    self._wanted[hand] = motors["q"].astype(np.float64)
+
+    def tell(self, now_s: float, dt_s: float) -> None:
+        """Publish the state, if there is a new one."""
+        measured = self._joints.measured()
+        if measured is not None:
+            self._put(measured, now_s)
+            if not self._lost():
+                self._going.append((now_s + self._set["latency_s"], encode(signed(self._state))))
+        while self._going and self._going[0][0] <= now_s:
+            self._dds.write("rt/lowstate", self._going.popleft()[1])
+            self.counts["sent"] += 1
+        for hand in HANDS:
+            away = self._wanted[hand] - self._hands[hand]
+            self._hands[hand] += np.clip(away, -HAND_SPEED * dt_s, HAND_SPEED * dt_s)
+            state = np.zeros((), HAND_STATE)
+            state["count"], state["press_count"] = 7, 9
+            state["motor"]["q"] = self._hands[hand]
+            self._dds.write(f"rt/dex3/{hand}/state", encode(state))
+
+    def _put(self, measured: np.ndarray, now_s: float) -> None:
+        noise = self._set["noise_rad"]
+        numbers = measured.copy()
+        if noise:
+            numbers[:JOINTS] += self._rng.normal(0.0, noise, JOINTS)
+            numbers[JOINTS : 2 * JOINTS] += self._rng.normal(0.0, 10 * noise, JOINTS)
+        motors, state = self._state["motor"][:JOINTS], self._state
+        motors["q"], motors["dq"], motors["tau_est"] = numbers[: 3 * JOINTS].reshape(3, JOINTS)
+        motors["mode"] = 1
+        base = numbers[3 * JOINTS :]
+        state["quaternion"], state["gyroscope"] = base[:4], base[4:7]
+        state["accelerometer"] = base[7:]
+        state["tick"] = int(now_s * 1e3) & 0xFFFFFFFF
+
+
+def main() -> None:
+    """Serve until told to end."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: sys.exit(0))
+    given = json.loads(sys.argv[1])
+    if unknown := set(given) - set(DEFAULTS):
+        sys.exit(f"no settings {', '.join(sorted(unknown))}: there are {', '.join(DEFAULTS)}")
+    settings = {**DEFAULTS, **given}
+    firmware = Firmware(settings["control"], settings["silence_s"])
+    joints = Elsewhere(int(sys.argv[2])) if len(sys.argv) > 2 else IdealJoints(firmware)
+    ideal = isinstance(joints, IdealJoints)
+    robot = StandIn(settings, joints, firmware.take if ideal else joints.take)
+    period, said_s = 1.0 / settings["rate_hz"], 0.0
+    due = last = time.monotonic()
+    while True:
+        now = time.monotonic()
+        robot.hear(now)
+        joints.step(now, min(now - last, 0.05))
+        robot.tell(now, now - last)
+        last = now
+        if ideal and now - said_s > 0.1:
+            said_s = now
+            line = {**robot.counts, "weight": firmware.weight, "damped": firmware.damped,
+                    "speed": float(np.abs(joints.dq).max()),
+                    "q": joints.q.round(5).tolist()}  # fmt: skip
+            sys.stdout.write(json.dumps(line) + "\n")
+            sys.stdout.flush()
+        due = max(due + period, now)
+        time.sleep(max(0.0, due - time.monotonic()))
+
+
+if __name__ == "__main__":
+    main()
