@@ -6,8 +6,8 @@ settings are the first message. It follows `Command`s, brakes when they stop, an
 side ends it brings the arm to rest, ends the motion and ends itself. It never starts to move again
 by itself after the robot has stopped it: that takes `recover` and `start`.
 
-Besides commands it takes {"do": ...}: `start` control, `stop` (to rest, and out of control),
-`hold` (to rest, in control), `go_to` with `q` and `share`, `recover`, `end`.
+Besides commands it takes {"do": ...}: `start` control, `hold` (to rest, in control), `go_to` with
+`q` and `share`, `recover`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import numpy as np
 import pylibfranka as franka
 
 from hardware.franka.limits import MAX_TORQUE_NM, MAX_TORQUE_RATE_NM_S
-from hardware.franka.link import ArmState, Command, Gone, Link
+from hardware.franka.link import ArmState, Command, Gone, Link, last_words
 from hardware.franka.tracker import CYCLE_S, Tracker
 
 __all__ = ["main"]
@@ -60,13 +60,14 @@ class Arm:
         self._tracker = Tracker(settings["max_jump_rad"], settings["speed"])
         self._every = settings["report_every"]
         # Only a simulated robot's time can fall behind ours.
-        self._slow = settings["realtime"] == "ignore"
+        self._slow = settings["simulated"]
         self._cycles = self._lost = 0
         self._rate_hz, self._rate_at = 1.0 / CYCLE_S, time.perf_counter()
         self._mode, self._gone = "starting", False
-        self._fault, self._told = "", None
-        self._start = self._end = self._recover = self._rest = False
-        self._last: Any = None
+        self._fault = ""
+        """Why the robot is out of control; kept until `recover`."""
+        self._why, self._told = "", False
+        self._start = self._end = self._recover = False
 
     def end(self) -> None:
         """Come to rest, end the motion, and then the process."""
@@ -79,10 +80,12 @@ class Arm:
                 self._connect()
                 while not self._end:
                     self._idle()
-                    if self._start and self._mode == "idle":
-                        self._start = False
+                    # What was asked for in another mode is not done later.
+                    start, self._start = self._start, False
+                    if start and self._mode == "idle":
                         self._controlled()
             except franka.NetworkException as error:
+                self._start = self._recover = False
                 self._tell("lost", f"no connection: {' '.join(str(error).split())}")
                 self._listen_for(RETRY_S)
 
@@ -90,30 +93,32 @@ class Arm:
         enforce = self._set["realtime"] == "enforce"
         config = franka.RealtimeConfig.kEnforce if enforce else franka.RealtimeConfig.kIgnore
         self._robot = robot = franka.Robot(self._set["address"], config)
-        self._rest = False
-        collision, load = self._set["collision"], self._set["payload"]
-        try:
-            robot.set_collision_behavior(
-                collision["lower_torque_nm"], collision["upper_torque_nm"],
-                collision["lower_force_n"], collision["upper_force_n"],
-            )  # fmt: skip
-            robot.set_load(load["mass_kg"], load["center_m"], load["inertia_kgm2"])
-            robot.set_joint_impedance(self._set["joint_impedance"])
-        except franka.CommandException as error:
-            # Such settings are refused while the robot is stopped by a reflex.
-            self._tell("fault", reflex_of(str(error)))
         self._model = robot.load_model() if self._set["control"] == "impedance" else None
         self._look_at(robot.read_once())
+
+    def _configure(self) -> None:
+        """Settings that the robot forgets when it is switched off, and refuses while it is stopped.
+
+        CommandException when it does not take them.
+        """
+        robot, collision, load = self._robot, self._set["collision"], self._set["payload"]
+        robot.set_collision_behavior(
+            collision["lower_torque_nm"], collision["upper_torque_nm"],
+            collision["lower_force_n"], collision["upper_force_n"],
+        )  # fmt: skip
+        robot.set_load(load["mass_kg"], load["center_m"], load["inertia_kgm2"])
+        robot.set_joint_impedance(self._set["joint_impedance"])
 
     # -- without control -------------------------------------------------------------------------
 
     def _idle(self) -> None:
         """One look at the robot, and at what is asked."""
         self._listen()
+        state = self._robot.read_once()
         if self._recover:
             self._recover = False
-            self._do_recover()
-        state = self._robot.read_once()
+            self._do_recover(state)
+            state = self._robot.read_once()
         self._look_at(state)
         self._tracker.reset(state.q)
         self._report(state, state.q)
@@ -122,8 +127,7 @@ class Arm:
         """What the robot says of itself while it is not controlled."""
         mode = state.robot_mode
         if mode == franka.RobotMode.Idle:
-            self._fault = ""
-            self._tell("idle", "")
+            self._tell("fault" if self._fault else "idle", self._fault)
         elif mode == franka.RobotMode.Reflex:
             named = str(state.current_errors) or str(state.last_motion_errors)
             names = re.findall(r"\w+", named)
@@ -131,20 +135,21 @@ class Arm:
         elif mode != franka.RobotMode.Move:
             self._tell("fault", f"the robot is in mode {mode.name}")
 
-    def _do_recover(self) -> None:
+    def _do_recover(self, state: Any) -> None:
         try:
-            self._robot.automatic_error_recovery()
+            if state.robot_mode != franka.RobotMode.Idle:
+                self._robot.automatic_error_recovery()
         except (franka.CommandException, franka.ControlException) as error:
-            self._tell("fault", f"recovery failed: {reflex_of(str(error))}")
+            self._fault = f"recovery failed: {reflex_of(str(error))}"
             return
         self._fault = ""
-        self._tell("idle", "")
 
     # -- in control ------------------------------------------------------------------------------
 
     def _controlled(self) -> None:
         torque = self._set["control"] == "impedance"
         try:
+            self._configure()
             if torque:
                 control = self._robot.start_torque_control()
             else:
@@ -165,11 +170,11 @@ class Arm:
         tracker = self._tracker
         state, _ = control.readOnce()
         tracker.reset(state.q if torque else state.q_d)
-        self._rest, sent = False, np.zeros(7)
+        sent = np.zeros(7)
         self._tell("following", "")
         while True:
             self._listen()
-            resting = self._rest or self._gone or self._end
+            resting = self._gone or self._end
             if resting:
                 tracker.brake()
                 if self._mode != "stopping":
@@ -233,9 +238,8 @@ class Arm:
                 self._start = True
             elif self._mode != "following":
                 self._say({"refused": f"start: the arm is in mode {self._mode}", "seq": -1})
-        elif what == "stop":
-            self._start, self._rest = False, True
         elif what == "hold":
+            self._start = False
             self._tracker.brake()
         elif what == "go_to" and self._mode == "following":
             refused = self._tracker.go_to(message["q"], message["share"])
@@ -243,8 +247,6 @@ class Arm:
                 self._say({"refused": refused, "seq": -1})
         elif what == "recover":
             self._recover = True
-        elif what == "end":
-            self._end = True
 
     def _listen_for(self, seconds: float) -> None:
         end = time.monotonic() + seconds
@@ -252,18 +254,19 @@ class Arm:
             self._listen()
             time.sleep(0.02)
 
-    def _say(self, message: ArmState | dict[str, Any]) -> None:
+    def _say(self, message: ArmState | dict[str, Any]) -> bool:
         try:
-            self._link.send(message)
+            return self._link.send(message)
         except Gone:
             self._gone = self._end = True
+            return False
 
-    def _tell(self, mode: str, fault: str) -> None:
-        """Say in which mode the arm is now, and why, when that is new."""
-        self._mode = mode
-        if (mode, fault) != self._told:
-            self._told = mode, fault
-            self._say({"mode": mode, "fault": fault})
+    def _tell(self, mode: str, why: str) -> None:
+        """Say in which mode the arm is now, and why, until that is under way."""
+        self._told = self._told and (mode, why) == (self._mode, self._why)
+        self._mode, self._why = mode, why
+        if not self._told:
+            self._told = self._say({"mode": mode, "fault": why})
 
     def _report(self, state: Any, sent: Any) -> None:
         self._cycles += 1
@@ -272,6 +275,7 @@ class Arm:
             self._rate_hz, self._rate_at = RATE_CYCLES / (now - self._rate_at), now
         if self._cycles % self._every or self._gone:
             return
+        self._tell(self._mode, self._why)
         self._say(
             ArmState(
                 time.monotonic_ns(), self._cycles, self._lost, self._tracker.seq, self._mode,
@@ -296,7 +300,8 @@ def main() -> None:
     gc.collect()
     gc.freeze()
     gc.disable()
-    arm.run()
+    with last_words(link):
+        arm.run()
 
 
 if __name__ == "__main__":

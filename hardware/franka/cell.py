@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,7 @@ from bench_tasks.yaml_shape import (
 __all__ = ["Cell", "driver_python", "read_cell", "shipped_cells"]
 
 FORMAT_VERSION = 1
+REPORT_CYCLES = 4
 CONTROLS, REALTIME = ("position", "impedance"), ("ignore", "enforce")
 
 
@@ -34,13 +36,14 @@ def _row(count: int, kind: Kind = NUMBER) -> tuple[Kind, ...]:
 
 _SHAPE: dict[str, Any] = {
     "format_version": POSITIVE,
-    "robot": NAME,
     "python": TEXT,
+    "simulated": FLAG,
     "addresses": dict.fromkeys(ARMS, NAME),
     "arms": {
         "control": OneOf(CONTROLS), "realtime": OneOf(REALTIME), "speed": SHARE,
         "max_jump_rad": POSITIVE,
-        "home_share": SHARE, "joint_impedance": _row(7, POSITIVE),
+        "home_share": SHARE, "external": {"force_n": POSITIVE, "torque_nm": POSITIVE},
+         "joint_impedance": _row(7, POSITIVE),
         "stiffness": _row(7, POSITIVE), "damping": _row(7, POSITIVE),
         "collision": {
             "lower_torque_nm": _row(7, POSITIVE), "upper_torque_nm": _row(7, POSITIVE),
@@ -70,8 +73,9 @@ class Cell:
     def arm(self, arm: str) -> dict[str, Any]:
         """Settings for the process of an arm; `report_every` cycles it reports its state."""
         arms = self.raw["arms"]
-        own = {key: arms[key] for key in arms if key != "home_share"}
-        return {**own, "address": self.raw["addresses"][arm], "report_every": 4}
+        own = {key: arms[key] for key in arms if key not in ("home_share", "external")}
+        return {**own, "address": self.raw["addresses"][arm], "report_every": REPORT_CYCLES,
+                "simulated": self.raw["simulated"]}  # fmt: skip
 
     def hand(self, arm: str) -> dict[str, Any]:
         """Settings for the process of a hand."""
@@ -115,11 +119,22 @@ def _made(path: Path, raw: dict[str, Any]) -> Cell:
     return Cell(path.stem, raw)
 
 
+def _on_this_machine(address: str) -> bool:
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:  # a name may mean any robot
+        return False
+
+
 def _sensible(raw: dict[str, Any]) -> None:
     if raw["format_version"] != FORMAT_VERSION:
         raise UsageError(f"format_version must be {FORMAT_VERSION}, got {raw['format_version']}")
     if len(set(raw["addresses"].values())) < len(ARMS):
         raise UsageError(f"both arms have the address {raw['addresses']['left']}")
+    for arm in ARMS:
+        if raw["simulated"] and not _on_this_machine(raw["addresses"][arm]):
+            raise UsageError(f"simulated must be false: the address of the {arm} arm, "
+                             f"{raw['addresses'][arm]}, is not on this machine")  # fmt: skip
     if "{name}" not in raw["objects"]["frame"]:
         raise UsageError(f"objects.frame must hold {{name}}, got {raw['objects']['frame']!r}")
     for camera, topics in raw["cameras"].items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import threading
 import time
@@ -18,12 +19,22 @@ from bench_tasks.vocabulary import ARMS
 from hardware.franka.cell import Cell, driver_python
 from hardware.franka.link import ArmState, Command, Gone, Link, pair
 
-__all__ = ["STATE_AGE_S", "Drivers"]
+__all__ = ["HAND_AGE_S", "STATE_AGE_S", "Drivers"]
 
 ROOT = Path(__file__).resolve().parents[2]
 STATE_AGE_S = 0.1
 """An older state of an arm is none."""
-CONNECT_S, STOP_S = 20.0, 3.0
+HAND_AGE_S = 1.0
+"""An older opening of a hand is none, unless its fingers are on their way, which `Drivers` allows
+them the time for."""
+BUSY_S = 5.0
+"""So long longer than fingers need to close and open again at their speed."""
+HUNG_S = 6.0
+"""A process that says nothing for so long while it should is killed when arms are to get ready."""
+CONNECT_S, HOMING_S, STOP_S, REAP_S = 20.0, 30.0, 3.0, 0.1
+TRIES = 3
+REPORTING = ("idle", "following", "stopping")
+"""In these modes an arm's state comes all the time."""
 
 
 @dataclass
@@ -36,7 +47,25 @@ class _Driver:
     fault: str = ""
     state: ArmState | None = None
     hand: dict[str, Any] = field(default_factory=dict)
-    heard_s: float = 0.0
+    heard_s: float = field(default_factory=time.monotonic)
+    told_m: float | None = None
+    deaf: bool = False
+    crash: str = ""
+
+    @property
+    def age_s(self) -> float:
+        """Of what was last measured; infinite when nothing was."""
+        at = self.state.time_ns if self.state else self.hand.get("time_ns")
+        return float("inf") if at is None else (time.monotonic_ns() - at) / 1e9
+
+    def end(self) -> str:
+        """How the process ended, in words."""
+        try:
+            code = self.process.wait(REAP_S)
+        except subprocess.TimeoutExpired:
+            return ""
+        how = signal.Signals(-code).name if code < 0 else f"exit status {code}"
+        return f" ({how})" + (f": {self.crash}" if self.crash else "")
 
 
 class Drivers:
@@ -83,7 +112,7 @@ class Drivers:
             messages = driver.link.receive()
         except Gone:
             driver.mode = "dead"
-            driver.fault = f"the process of the {arm} {kind} has ended"
+            driver.fault = f"the process of the {arm} {kind} has ended{driver.end()}"
             driver.state = None
             if not self._stopped:
                 self._events.append(("driver_lost", driver.fault))
@@ -92,45 +121,65 @@ class Drivers:
             driver.heard_s = time.monotonic()
             if isinstance(message, ArmState):
                 driver.state = message
-            elif isinstance(message, dict) and "refused" in message:
+                if message.mode != driver.mode:  # it could not say so, and will say why
+                    self._enter(arm, driver, message.mode, driver.fault)
+            elif isinstance(message, Command):
+                continue
+            elif "refused" in message:
                 self._events.append(("command_refused", f"{arm} arm: {message['refused']}"))
-            elif isinstance(message, dict) and "mode" in message:
-                was, driver.mode, driver.fault = driver.mode, message["mode"], message["fault"]
-                if was in ("following", "stopping") and driver.mode in ("fault", "lost"):
-                    self._events.append(("robot_fault", f"{arm} arm: {driver.fault}"))
-            elif isinstance(message, dict):
-                driver.mode = "ready"
+            elif "crash" in message:
+                driver.crash = message["crash"]
+            elif "mode" in message:
+                self._enter(arm, driver, message["mode"], message["fault"])
+            else:
+                driver.mode = "ready" if "time_ns" in message else "lost"
                 driver.hand.update(message)
-                if message.get("fault") and message["fault"] != driver.fault:
+                if message["fault"] and message["fault"] != driver.fault:
                     self._events.append(("hand_fault", f"{arm} hand: {message['fault']}"))
-                driver.fault = message.get("fault", "")
+                    driver.told_m = None  # it may have forgotten
+                driver.fault = message["fault"]
+
+    def _enter(self, arm: str, driver: _Driver, mode: str, fault: str) -> None:
+        was, driver.mode, driver.fault = driver.mode, mode, fault
+        if was in ("following", "stopping") and mode in ("fault", "lost"):
+            self._events.append(("robot_fault", f"{arm} arm: {fault}"))
 
     def arm(self, arm: str) -> ArmState:
         """The arm's newest state; BenchError when it is too old to be true."""
         driver = self._all["arm", arm]
-        state = driver.state
-        if state is None or time.monotonic_ns() - state.time_ns > STATE_AGE_S * 1e9:
-            raise BenchError(f"no state of the {arm} arm: {driver.fault or driver.mode}")
+        state, age_s = driver.state, driver.age_s
+        if state is None or age_s > STATE_AGE_S:
+            raise BenchError(_none("arm", arm, driver))
         return state
 
     def width(self, arm: str) -> float:
-        """Between the fingers, m, as last measured: while they move nothing is heard of them."""
-        driver = self._all["gripper", arm]
-        if "width" not in driver.hand or driver.mode == "dead":
-            raise BenchError(f"no state of the {arm} hand: {driver.fault or driver.mode}")
-        return float(driver.hand["width"])
+        """Between the fingers, m, as last measured: while they move nothing is heard of them.
+
+        BenchError when that is longer ago than they can take.
+        """
+        return float(self._hand(arm)["width"])
 
     def grasped(self, arm: str) -> bool:
-        """Whether the hand says that it holds something."""
-        return bool(self._all["gripper", arm].hand.get("grasped", False))
+        """Whether the hand says that it holds something; BenchError as `width`."""
+        return bool(self._hand(arm)["grasped"])
 
-    def busy(self, arm: str) -> bool:
-        """Whether the fingers are moving."""
-        return bool(self._all["gripper", arm].hand.get("busy", True))
+    def _hand(self, arm: str) -> dict[str, Any]:
+        driver = self._all["gripper", arm]
+        if driver.mode == "dead" or driver.age_s > self._hand_age_s(driver):
+            raise BenchError(_none("hand", arm, driver))
+        return driver.hand
+
+    def _hand_age_s(self, driver: _Driver) -> float:
+        if not driver.hand.get("busy"):
+            return HAND_AGE_S
+        hands = self._cell.raw["hands"]
+        return BUSY_S + 2 * hands["max_width_m"] / hands["speed_m_s"]
 
     def mode(self, arm: str) -> str:
-        """Of the arm; see `link.MODES`, or "dead"."""
-        return self._all["arm", arm].mode
+        """Of the arm; see `link.MODES`, or "dead", or "silent": it should report and does not."""
+        driver = self._all["arm", arm]
+        silent = driver.mode in REPORTING and driver.age_s > STATE_AGE_S
+        return "silent" if silent else driver.mode
 
     def faults(self) -> dict[str, str]:
         """Driver -> what is wrong with it."""
@@ -142,54 +191,96 @@ class Drivers:
         """Give the arm its next command."""
         self._tell("arm", arm, command)
 
-    def open_to(self, arm: str, width_m: float) -> None:
-        """Give the hand an opening."""
-        self._tell("gripper", arm, {"do": "width", "width": width_m})
+    def open_to(self, arm: str, width_m: float, anew: bool = False) -> None:
+        """Give the hand an opening, once; `anew` even if it has been there."""
+        driver = self._all["gripper", arm]
+        if anew or width_m != driver.told_m:
+            message = {"do": "width", "width": width_m, "anew": anew}
+            driver.told_m = width_m if self._tell("gripper", arm, message) else None
 
     def tell(self, arm: str, what: str, **more: Any) -> None:
         """Tell the arm to do something; see `hardware.franka.arm`."""
         self._tell("arm", arm, {"do": what, **more})
 
-    def _tell(self, kind: str, arm: str, message: Command | dict[str, Any]) -> None:
+    def _tell(self, kind: str, arm: str, message: Command | dict[str, Any]) -> bool:
+        """Whether it is under way; that it is not is put on record, once."""
         with self._lock:
+            driver = self._all[kind, arm]
             try:
-                self._all[kind, arm].link.send(message)
+                sent = driver.link.send(message)
             except Gone:
-                self._hear(kind, arm, self._all[kind, arm])
+                self._hear(kind, arm, driver)
+                return False
+            if not sent and not driver.deaf:
+                self._events.append(
+                    ("driver_lost", f"the process of the {arm} {kind} reads nothing any more")
+                )
+            driver.deaf = not sent
+            return sent
 
     def ready(self) -> None:
         """Bring both arms into control, from whatever state they are in; BenchError says why not.
 
-        What has died is started anew, what the robot has stopped is recovered.
+        What has died or hangs is started anew, what the robot has stopped is recovered, and hands
+        that have not found their fingers' ends do so if the cell says so.
         """
-        end = time.monotonic() + CONNECT_S
-        with self._lock:
-            for (kind, arm), driver in self._all.items():
-                if driver.mode == "dead":
-                    driver.link.close()
-                    driver.process.wait(STOP_S)
-                    self._all[kind, arm] = self._started(kind, arm)
+        begun, limit_s = time.monotonic(), CONNECT_S
+        if self._cell.raw["hands"]["home"]:
+            limit_s += HOMING_S
         asked = dict.fromkeys(ARMS, "")
+        failed = dict.fromkeys(ARMS, 0)
+        homing: set[str] = set()
         while True:
             self.poll()
+            self._renew()
             for arm in ARMS:
                 mode = self.mode(arm)
-                if mode == "fault" and asked[arm] != mode:
-                    self.tell(arm, "recover")
-                elif mode == "idle" and asked[arm] != mode:
-                    self.tell(arm, "start")
-                if mode in ("fault", "idle"):
-                    asked[arm] = mode
-            hands = [self._all["gripper", arm] for arm in ARMS]
-            if all(self.mode(arm) == "following" for arm in ARMS) and all(
-                "width" in hand.hand for hand in hands
-            ):
+                if mode == asked[arm] or mode not in ("fault", "idle"):
+                    continue
+                asked[arm] = mode
+                self.tell(arm, "recover" if mode == "fault" else "start")
+                failed[arm] += mode == "fault"
+                if failed[arm] > TRIES:
+                    why = self._all["arm", arm].fault
+                    raise BenchError(f"the {arm} arm cannot be controlled: {why}")
+            follow = all(
+                self.mode(arm) == "following" and self.arm(arm).mode == "following" for arm in ARMS
+            )
+            if follow and self._hands_ready(homing):
                 return
-            if time.monotonic() > end:
-                wrong = [f"{a} {k}: {d.mode} {d.fault}".strip() for (k, a), d in self._all.items()
-                         if d.mode not in ("following", "ready")]  # fmt: skip
-                raise BenchError(f"not ready after {CONNECT_S:g} s: {'; '.join(wrong)}")
+            if time.monotonic() - begun > limit_s:
+                found = "; ".join(f"{a} {k}: {d.mode} {d.fault}".strip()
+                                  for (k, a), d in self._all.items())  # fmt: skip
+                raise BenchError(f"not ready after {limit_s:g} s: {found}")
             time.sleep(0.01)
+
+    def _renew(self) -> None:
+        """Start anew what has died, and what has said nothing for too long."""
+        with self._lock:
+            for (kind, arm), driver in self._all.items():
+                speaks = driver.mode in (*REPORTING, "fault", "ready")
+                allowed_s = HUNG_S if kind == "arm" else max(HUNG_S, self._hand_age_s(driver))
+                hangs = speaks and time.monotonic() - driver.heard_s > allowed_s
+                if driver.mode == "dead" or hangs:
+                    driver.link.close()
+                    if hangs:
+                        driver.process.kill()
+                    driver.process.wait(STOP_S)
+                    self._all[kind, arm] = self._started(kind, arm)
+
+    def _hands_ready(self, asked: set[str]) -> bool:
+        """Whether both hands rest and know their fingers' ends; if not, ask them once."""
+        good = True
+        for arm in ARMS:
+            driver = self._all["gripper", arm]
+            if driver.mode != "ready" or driver.age_s > HAND_AGE_S or driver.hand["busy"]:
+                good = False
+            elif self._cell.raw["hands"]["home"] and not driver.hand["homed"]:
+                good = False
+                if arm not in asked:
+                    asked.add(arm)
+                    self._tell("gripper", arm, {"do": "homing"})
+        return good
 
     def go_to(self, arm: str, q: Sequence[float], share: float) -> None:
         """Have the arm move to `q` at a share of its speeds, whatever is in its way."""
@@ -207,3 +298,8 @@ class Drivers:
                 driver.process.wait(max(0.05, end - time.monotonic()))
             except subprocess.TimeoutExpired:
                 driver.process.kill()
+
+
+def _none(kind: str, arm: str, driver: _Driver) -> str:
+    age = f" for {driver.age_s:.1f} s" if driver.state or driver.hand else ""
+    return f"no state of the {arm} {kind}{age}: {driver.fault or driver.mode}"

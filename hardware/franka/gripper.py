@@ -1,8 +1,9 @@
 """The process of one Franka Hand, apart from its arm's loop, which must not wait for fingers.
 
-python -m hardware.franka.gripper FD, as `arm`. It takes {"do": "width", "width": m}, `homing`,
-`end`, and reports {"width": m, "max_width": m, "grasped": bool, "busy": bool, "fault": text} at
-25 Hz, or as soon as it can.
+python -m hardware.franka.gripper FD, as `arm`. It takes {"do": "width", "width": m} and, since
+fingers move then as well, `homing` only when it is asked for. It reports {"width": m, "grasped":
+bool, "homed": bool, "busy": bool, "fault": text, "time_ns": CLOCK_MONOTONIC} at 25 Hz, or as soon
+as it can. "busy" is said before an action begins; "width" is not known until it has ended.
 
 An action is an opening; a hand knows `move` (to a width, with little force) and `grasp` (until
 something stops it, then hold with a force). So: closing to (almost) nothing is a grasp, any other
@@ -18,7 +19,7 @@ from typing import Any
 
 import pylibfranka as franka
 
-from hardware.franka.link import Gone, Link
+from hardware.franka.link import Gone, Link, last_words
 
 __all__ = ["main"]
 
@@ -42,7 +43,7 @@ class Hand:
         self._link, self._set = link, settings
         self._goal: float | None = None
         self._done: float | None = None
-        self._homing, self._end = settings["home"], False
+        self._homing = self._homed = self._end = False
         self._fault = ""
 
     def run(self) -> None:
@@ -50,6 +51,9 @@ class Hand:
         while not self._end:
             try:
                 self._hand = franka.Gripper(self._set["address"])
+                # What was asked for before is not done later, and it may be another hand now.
+                self._goal = self._done = None
+                self._homing = self._homed = False
                 self._fault = ""
                 while not self._end:
                     begun = time.monotonic()
@@ -71,11 +75,14 @@ class Hand:
         todo = goal is not None and (self._done is None or abs(goal - self._done) >= NEW_GOAL_M)
         if not (self._homing or todo):
             return
-        self._say({"busy": True, "fault": self._fault})
+        self._report(busy=True)
         try:
             if self._homing:
                 self._homing, self._done = False, None
-                self._hand.homing()
+                self._homed = self._hand.homing()
+                if not self._homed:
+                    self._fault = "homing failed"
+                    return
             elif goal is not None:
                 self._done = goal
                 self._to(goal)
@@ -104,16 +111,16 @@ class Hand:
             what = message.get("do")
             if what == "width":
                 self._goal = min(max(float(message["width"]), 0.0), self._set["max_width_m"])
+                if message.get("anew"):
+                    self._done = None
             elif what == "homing":
-                self._homing = True
-            elif what == "end":
-                self._end = True
+                self._homing = not self._homed
 
-    def _report(self) -> None:
+    def _report(self, busy: bool = False) -> None:
         state = self._hand.read_once()
         self._say(
-            {"width": state.width, "max_width": state.max_width, "grasped": state.is_grasped,
-             "busy": False, "fault": self._fault, "time_ns": time.monotonic_ns()}
+            {"width": state.width, "grasped": state.is_grasped, "homed": self._homed, "busy": busy,
+             "fault": self._fault, "time_ns": time.monotonic_ns()}
         )  # fmt: skip
 
     def _say(self, message: dict[str, Any]) -> None:
@@ -127,7 +134,8 @@ def main() -> None:
     """Run one hand until the other side of the link ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     link = Link.of(int(sys.argv[1]))
-    Hand(link, link.settings()).run()
+    with last_words(link):
+        Hand(link, link.settings()).run()
 
 
 if __name__ == "__main__":

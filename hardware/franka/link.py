@@ -7,17 +7,18 @@ other side knows at its next look.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 import struct
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-__all__ = ["MODES", "ArmState", "Command", "Gone", "Link", "decode", "encode", "pair"]
+__all__ = ["MODES", "ArmState", "Command", "Gone", "Link", "decode", "encode", "last_words", "pair"]
 
 MODES = ("starting", "idle", "following", "stopping", "fault", "lost")
 """Of an arm: not connected yet; connected without motion; following commands (or holding still
@@ -169,3 +170,14 @@ def pair() -> tuple[Link, socket.socket]:
     """This process's end, and the one to hand to another process and then close."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     return Link(ours), theirs
+
+
+@contextlib.contextmanager
+def last_words(link: Link) -> Iterator[None]:
+    """When a process ends by an exception, tell the other side of it."""
+    try:
+        yield
+    except Exception as error:
+        with contextlib.suppress(Gone):
+            link.send({"crash": " ".join(f"{type(error).__name__}: {error}".split())})
+        raise

@@ -35,6 +35,10 @@ EDGE_RAD = 0.01
 LATE_S = 0.010
 """So long the motion goes on as it was after the end of a command's period."""
 WAITING_S = 0.100
+STALE_S, FAR_S = 0.100, 1.0
+"""A command that was due longer ago than the first, or is due later than the second, is refused."""
+STRAIGHT_RAD = 1e-5
+"""A joint that has less far to go to a goal does not set the pace."""
 SHORTEST_S = 0.004
 INTERCEPTS = 4
 AT_REST_RAD_S = 1e-4
@@ -48,7 +52,6 @@ class Tracker:
         self._max_jump, self._speed = max_jump_rad, speed
         self._otg = ruckig.Ruckig(7, CYCLE_S)
         self._in, self._out = ruckig.InputParameter(7), ruckig.OutputParameter(7)
-        self._in.max_acceleration = _ACCELERATION.tolist()
         self._low, self._high = POSITION_RAD[:, 0] + EDGE_RAD, POSITION_RAD[:, 1] - EDGE_RAD
         self.reset(np.zeros(7))
 
@@ -63,10 +66,15 @@ class Tracker:
     def command(self, command: Command, now_ns: int, pace: float = 1.0) -> str:
         """Follow a command from now on. Returns why it is refused, in which case the arm brakes.
 
-        What is due in the past, or later than a second from now, is taken as soon as it can be or
-        in a second. `pace` is how fast the robot's time passes, which is 1 but for simulated ones:
-        its limits count there, the command's times here.
+        What was due a moment ago is reached as soon as it can be. `pace` is how fast the robot's
+        time passes, which is 1 but for simulated ones: its limits count there, the command's times
+        here.
         """
+        left_s = (command.due_ns - now_ns) / 1e9
+        if left_s < -STALE_S:
+            return self._refuse(f"a command was due {-left_s:.3f} s ago, more than {STALE_S:g} s")
+        if left_s > FAR_S:
+            return self._refuse(f"a command is due in {left_s:.3f} s, more than {FAR_S:g} s")
         q = np.asarray(command.q, dtype=float)
         numbers = np.concatenate([q, command.v, command.a])
         if not np.isfinite(numbers).all():
@@ -85,7 +93,7 @@ class Tracker:
                 f"a command has {q[joint]:.3f} rad for joint {joint + 1}, whose range is "
                 f"{POSITION_RAD[joint, 0]:g} to {POSITION_RAD[joint, 1]:g} rad"
             )
-        duration_s = min(max((command.due_ns - now_ns) / 1e9 * pace, SHORTEST_S), 1.0)
+        duration_s = max(left_s * pace, SHORTEST_S)
         v, a = np.asarray(command.v) / pace, np.asarray(command.a) / pace**2
         self._set_position(q, v, a, duration_s, self._speed)
         self.seq = command.seq
@@ -93,16 +101,41 @@ class Tracker:
         return ""
 
     def go_to(self, q: Sequence[float], share: float) -> str:
-        """Move to `q` from rest to rest at a share of the speeds; the way there is not checked."""
+        """Move to `q`, straight in joint space, from rest to rest; the way is not checked.
+
+        At a share of the speeds and accelerations. Returns why it is refused.
+        """
         if not np.isfinite(q).all() or not 0.0 < share <= 1.0:
             return self._refuse("a goal holds a number that cannot be")
         if ((np.asarray(q) < self._low) | (np.asarray(q) > self._high)).any():
             return self._refuse("a goal lies outside the joints' ranges")
-        self._in.max_acceleration = (share * _ACCELERATION).tolist()
+        if not self.at_rest:
+            return self._refuse("a goal must be gone to from rest, and the arm moves")
         self._set_position(q, [0.0] * 7, [0.0] * 7, 0.0, share * self._speed)
-        self._in.max_acceleration = _ACCELERATION.tolist()
+        self._straighten(share)
         self._left, self._since, self.braking = 1 << 30, 0, False
         return ""
+
+    def _straighten(self, share: float) -> None:
+        """Let each joint's limits be to its way as every other's: then all keep the same time.
+
+        Ruckig's own phase synchronisation does so only as far as limits allow in both directions.
+        """
+        way = np.subtract(self._in.target_position, self._q)
+        moves = np.abs(way) > STRAIGHT_RAD
+        if not moves.any():
+            return
+
+        def proportional(limit: np.ndarray) -> list[float]:
+            pace = (limit[moves] / np.abs(way[moves])).min()
+            return np.where(moves, pace * np.abs(way), limit).tolist()
+
+        speeds = proportional(
+            np.where(way > 0, self._in.max_velocity, np.negative(self._in.min_velocity))
+        )
+        self._in.max_velocity, self._in.min_velocity = speeds, np.negative(speeds).tolist()
+        self._in.max_acceleration = proportional(share * _ACCELERATION)
+        self._in.max_jerk = proportional(np.asarray(self._in.max_jerk))
 
     def brake(self) -> None:
         """Come to rest as fast as the limits allow."""
@@ -162,6 +195,7 @@ class Tracker:
         return self._q
 
     def _begin(self) -> None:
+        self._in.max_acceleration = _ACCELERATION.tolist()
         self._in.current_position = self._q
         self._in.current_velocity = self._v
         self._in.current_acceleration = self._a

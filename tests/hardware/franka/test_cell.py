@@ -38,6 +38,8 @@ def test_the_simulated_cell_is_on_this_machine_and_the_other_is_not():
         assert read_cell("standin").arm(arm)["address"].startswith("127.")
         assert not read_cell("cell").arm(arm)["address"].startswith("127.")
     assert read_cell("cell").raw["confirm_before_home"] is True
+    assert read_cell("standin").arm("left")["simulated"] is True
+    assert read_cell("cell").arm("left")["simulated"] is False
 
 
 @pytest.mark.parametrize(
@@ -46,6 +48,8 @@ def test_the_simulated_cell_is_on_this_machine_and_the_other_is_not():
         ({"arms__speed": 1.5}, r"arms.speed must be in \(0, 1\], got 1.5"),
         ({"arms__speeed": 1.0}, "unknown key in arms 'speeed': choose from"),
         ({"hands": None}, "hands is missing"),
+        ({"simulated": True}, "simulated must be false: the address of the left arm, 172.16.0.2,"),
+        ({"simulated": True, "addresses": {"left": "127.0.0.3", "right": "robot"}}, "arm, robot"),
         ({"hands__home": 1}, "hands.home must be true or false, got 1"),
         ({"arms__control": "torque"}, "unknown arms.control 'torque': choose from impedance, pos"),
         ({"arms__stiffness": [1.0] * 6}, "arms.stiffness must be a list of 7"),

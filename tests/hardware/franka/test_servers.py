@@ -112,7 +112,7 @@ def test_an_arm_whose_process_was_killed_stops_and_is_got_back(drivers):
     process.wait(5)
     # What it had said before is heard first.
     told = drivers.poll() + drivers.poll()
-    assert told == [("driver_lost", "the process of the left arm has ended")]
+    assert told == [("driver_lost", "the process of the left arm has ended (SIGKILL)")]
     drivers.ready()
     assert at_rest(drivers, "left")
     for arm in ARMS:

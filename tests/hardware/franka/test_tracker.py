@@ -121,15 +121,56 @@ def test_a_joint_is_never_sent_beyond_its_range():
     assert np.array(track)[:, 1].max() < POSITION_RAD[1, 1]
 
 
-def test_a_goal_is_reached_from_rest_to_rest_at_its_share_of_the_speed():
-    tracker = Tracker(max_jump_rad=0.1)
-    tracker.reset(HOME_RAD)
-    assert not tracker.go_to((HOME_RAD + 0.4).tolist(), 0.2)
-    track = [np.array(tracker.step()) for _ in range(2500)]
-    np.testing.assert_allclose(tracker.position, HOME_RAD + 0.4, atol=1e-6)
-    v = np.diff(np.array(track), axis=0) / CYCLE_S
-    assert 0.1 < np.abs(v).max() <= 0.2 * 2.62
+@pytest.mark.parametrize("seed", range(2))
+def test_a_goal_is_reached_on_a_straight_way_at_its_share_of_speed_and_acceleration(seed):
+    rng = np.random.default_rng(seed)
+    start = rng.uniform(POSITION_RAD[:, 0] + 0.011, POSITION_RAD[:, 1] - 0.011)
+    start[0] = HOME_RAD[0] + 1e-7  # one that is there already
+    tracker, share = Tracker(max_jump_rad=0.1), 0.4
+    tracker.reset(start)
+    assert not tracker.go_to(HOME_RAD.tolist(), share)
+    track = [start]
+    while not (tracker.at_rest and len(track) > 100):
+        track.append(np.array(tracker.step()))
+        assert len(track) < 60_000
+    track, way = np.array(track), HOME_RAD - start
+    np.testing.assert_allclose(track[-1], HOME_RAD, atol=1e-4)
+    done = (track - start) @ way / (way @ way)
+    assert np.abs(track - start - done[:, None] * way).max() < 1e-5
+    v = np.diff(track, axis=0) / CYCLE_S
+    a = np.diff(v, axis=0) / CYCLE_S
+    assert (np.abs(v).max(0) <= share * MAX_VELOCITY).all()
+    assert 0.1 < np.abs(a).max() <= share * 0.8 * 10.0 + 1e-3
     assert tracker.at_rest and not tracker.waiting
+    # What follows has all of the acceleration again.
+    q = np.array(tracker.position) + 0.05
+    assert not tracker.command(Command(0, q, [0.0] * 7, [0.0] * 7, 20_000_000), 0)
+    v = np.diff([np.array(tracker.step()) for _ in range(150)], axis=0) / CYCLE_S
+    assert np.abs(np.diff(v, axis=0) / CYCLE_S).max() > 2.0
+
+
+def test_a_goal_is_gone_to_from_rest_only():
+    tracker, _, _ = follow(1.0, 0.5, seconds=0.6)
+    assert "rest" in tracker.go_to(HOME_RAD.tolist(), 0.2)
+    for _ in range(600):
+        tracker.step()
+    assert tracker.at_rest and not tracker.go_to(HOME_RAD.tolist(), 0.2)
+
+
+@pytest.mark.parametrize(
+    ("due_s", "said"), [(-0.11, "was due 0.110 s ago"), (-9.0, "9.000 s ago"), (3.0, "in 3.000 s")]
+)
+def test_what_was_due_long_ago_or_is_far_off_is_refused_and_the_arm_brakes(due_s, said):
+    tracker, _, _ = follow(0.3, 0.4, seconds=0.6)
+    now = 600_000_000
+    late = Command(9, tracker.position, [0.0] * 7, [0.0] * 7, now - 90_000_000)
+    assert not tracker.command(late, now), "a little late is not too late"
+    other = Command(10, tracker.position, [0.0] * 7, [0.0] * 7, now + int(due_s * 1e9))
+    assert said in tracker.command(other, now)
+    assert tracker.braking and tracker.seq == 9
+    for _ in range(400):
+        tracker.step()
+    assert tracker.at_rest
 
 
 def test_towards_an_end_a_joint_must_be_slower():

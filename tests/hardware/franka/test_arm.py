@@ -1,0 +1,195 @@
+"""The loops of an arm and of a hand, over a client library that misbehaves when it is told to."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from hardware.franka.cell import read_cell
+from hardware.franka.link import ArmState, Command, Link, pair
+
+CELL = read_cell("standin")
+HERE = CELL.arm("left")["address"]
+
+
+class Other:
+    """The world node's end of a link to a loop that runs on a thread of this process."""
+
+    def __init__(self, loop, settings):
+        self.link, theirs = pair()
+        self.heard, self.state = [], None
+        self.loop = loop(Link(theirs), settings)
+        self.thread = threading.Thread(target=self.loop.run, daemon=True)
+        self.thread.start()
+
+    def listen(self):
+        for message in self.link.receive():
+            if isinstance(message, ArmState):
+                self.state = message
+            else:
+                self.heard.append(message)
+
+    def until(self, true, seconds=10.0):
+        """Listen until `true(last message)`; returns that message."""
+        end, seen = time.monotonic() + seconds, len(self.heard)
+        while time.monotonic() < end:
+            self.listen()
+            for message in self.heard[seen:]:
+                if true(message):
+                    return message
+            seen = len(self.heard)
+            time.sleep(0.002)
+        pytest.fail(f"not heard; the last were {self.heard[-5:]}")
+
+    def mode(self, name):
+        return self.until(lambda m: m.get("mode") == name)
+
+    def end(self):
+        self.link.close()
+        self.thread.join(10)
+        assert not self.thread.is_alive()
+
+
+@pytest.fixture
+def arm(wrong):
+    import pylibfranka
+
+    from hardware.franka.arm import Arm
+
+    other = Other(Arm, CELL.arm("left"))
+    other.calls, other.wrong = pylibfranka.calls, wrong
+    other.mode("idle")
+    yield other
+    other.end()
+
+
+def names(calls):
+    return [name for name, *_ in calls]
+
+
+def test_collision_thresholds_and_payload_are_set_before_every_start(arm):
+    for again in range(2):
+        arm.calls.clear()
+        arm.link.send({"do": "start"})
+        arm.mode("following")
+        assert names(arm.calls) == ["collision", "load", "impedance", "control"], again
+        arm.wrong("reflex", HERE)
+        assert arm.mode("fault")["fault"] == "joint_reflex"
+        arm.wrong("reflex")
+        arm.link.send({"do": "recover"})
+        arm.mode("idle")
+    collision = CELL.raw["arms"]["collision"]
+    assert arm.calls[0][2] == collision["upper_torque_nm"]
+
+
+def test_without_its_settings_an_arm_is_not_controlled_and_says_why_until_it_recovers(arm):
+    arm.wrong("settings", HERE)
+    arm.link.send({"do": "start"})
+    assert "collision command rejected" in arm.mode("fault")["fault"]
+    time.sleep(0.2)  # the robot itself is idle meanwhile
+    arm.listen()
+    assert arm.heard[-1]["mode"] == "fault" and "control" not in names(arm.calls)
+    arm.wrong("settings")
+    arm.link.send({"do": "recover"})
+    arm.mode("idle")
+    assert "recovery" not in names(arm.calls), "there was nothing to recover the robot from"
+
+
+def test_a_start_that_was_asked_for_in_another_mode_is_not_made_up_for(arm):
+    arm.wrong("reflex", HERE)
+    arm.link.send({"do": "start"})
+    arm.mode("fault")
+    arm.wrong("reflex")
+    arm.link.send({"do": "start"})
+    arm.until(lambda m: "start: the arm is in mode fault" in m.get("refused", ""))
+    arm.link.send({"do": "recover"})
+    arm.mode("idle")
+    time.sleep(0.1)
+    arm.listen()
+    assert arm.heard[-1]["mode"] == "idle"
+
+
+def test_a_mode_that_could_not_be_said_is_said_later(arm):
+    arm.link.send({"do": "start"})
+    arm.mode("following")
+    while arm.state is None:
+        arm.listen()
+    arm.loop._every = 1
+    full = arm.loop._link.dropped
+    while arm.loop._link.dropped == full:  # nobody reads
+        time.sleep(0.01)
+    arm.wrong("reflex", HERE)
+    time.sleep(0.3)
+    assert arm.mode("fault")["fault"] == "joint_reflex"
+
+
+def test_a_stale_command_is_refused(arm):
+    arm.link.send({"do": "start"})
+    arm.mode("following")
+    while arm.state is None:
+        arm.listen()
+    q = arm.state.q_sent + 0.01
+    arm.link.send(Command(5, q, [0.0] * 7, [0.0] * 7, time.monotonic_ns() - 500_000_000))
+    assert "was due 0.5" in arm.until(lambda m: "refused" in m)["refused"]
+    end = time.monotonic() + 0.2
+    while time.monotonic() < end:
+        arm.listen()
+    np.testing.assert_allclose(arm.state.q_sent, q - 0.01, atol=1e-6)
+    assert arm.state.command_seq == -1
+
+
+def test_only_a_simulated_robot_has_a_pace_of_its_own(wrong):
+    from hardware.franka.arm import Arm
+
+    for simulated in (True, False):
+        settings = {**CELL.arm("left"), "simulated": simulated, "realtime": "ignore"}
+        assert Arm(Link(pair()[1]), settings)._slow is simulated
+
+
+@pytest.fixture
+def hand(wrong):
+    import pylibfranka
+
+    from hardware.franka.gripper import Hand
+
+    other = Other(Hand, {**CELL.hand("left"), "home": True, "speed_m_s": 0.4})
+    other.calls, other.wrong = pylibfranka.calls, wrong
+    other.until(lambda m: "width" in m)
+    yield other
+    other.end()
+
+
+def test_fingers_find_their_ends_once_and_only_when_they_are_told_to(hand):
+    assert not hand.heard[-1]["homed"] and hand.calls == []
+    hand.link.send({"do": "homing"})
+    hand.link.send({"do": "homing"})
+    assert hand.until(lambda m: m["homed"] and not m["busy"])["width"] == 0.08
+    time.sleep(0.2)
+    assert hand.calls == [("homing", 0.08)]
+
+
+def test_a_hand_says_that_it_is_busy_and_when_it_measured_its_width(hand):
+    before = hand.heard[-1]["time_ns"]
+    hand.link.send({"do": "width", "width": 0.0})
+    busy = hand.until(lambda m: m["busy"])
+    assert (busy["width"], busy["grasped"]) == (0.04, False) and busy["time_ns"] > before
+    rests = hand.until(lambda m: not m["busy"])
+    assert (rests["width"], rests["grasped"]) == (0.03, True)
+    hand.link.send({"do": "width", "width": 0.0})
+    time.sleep(0.2)
+    assert names(hand.calls) == ["grasp"], "the same again is nothing new"
+    hand.link.send({"do": "width", "width": 0.0, "anew": True})
+    hand.until(lambda m: m["busy"])
+
+
+def test_what_a_hand_was_told_before_it_was_lost_is_not_done_afterwards(hand):
+    hand.wrong("unplugged", HERE)
+    lost = hand.until(lambda m: m["fault"])
+    assert "Timeout" in lost["fault"] and "time_ns" not in lost
+    hand.link.send({"do": "width", "width": 0.08})
+    hand.wrong("unplugged")
+    hand.until(lambda m: "time_ns" in m)
+    time.sleep(0.2)
+    hand.listen()
+    assert hand.calls == [] and hand.heard[-1]["width"] == 0.04

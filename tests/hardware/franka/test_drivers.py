@@ -1,0 +1,127 @@
+"""The processes of arms and hands as the world node has them: late, hung, dead, or misled."""
+
+import os
+import signal
+import time
+
+import pytest
+
+from bench_tasks.errors import BenchError
+from bench_tasks.vocabulary import ARMS
+from hardware.franka import drivers as module
+from hardware.franka.drivers import Drivers
+
+
+@pytest.fixture
+def drivers(wrong, cell):
+    made = Drivers(cell)
+    made.address = cell.arm("left")["address"]
+    yield made
+    for driver in made._all.values():
+        driver.process.kill()
+    made.close()
+
+
+def poll_until(drivers, true, seconds=20.0):
+    """Returns all events until `true()`."""
+    end, events = time.monotonic() + seconds, []
+    while not true():
+        events += drivers.poll()
+        assert time.monotonic() < end, (events, drivers._all)
+        time.sleep(0.005)
+    return events
+
+
+def test_nothing_moves_before_it_is_got_ready_and_hands_find_their_ends_then(drivers):
+    hands = [drivers._all["gripper", arm] for arm in ARMS]
+    poll_until(drivers, lambda: all("width" in hand.hand for hand in hands))
+    poll_until(drivers, lambda: all(drivers.mode(arm) == "idle" for arm in ARMS))
+    assert not any(hand.hand["homed"] or hand.hand["busy"] for hand in hands)
+    drivers.ready()
+    assert all(hand.hand["homed"] for hand in hands)
+    assert [drivers.mode(arm) for arm in ARMS] == ["following"] * 2
+    assert [drivers.width(arm) for arm in ARMS] == [0.08] * 2
+
+
+def test_an_arm_that_hangs_is_not_ready_and_its_process_is_replaced(drivers, monkeypatch):
+    drivers.ready()
+    monkeypatch.setattr(module, "HUNG_S", 0.5)
+    process = drivers._all["arm", "left"].process
+    os.kill(process.pid, signal.SIGSTOP)
+    poll_until(drivers, lambda: drivers.mode("left") == "silent")
+    with pytest.raises(BenchError, match=r"no state of the left arm for 0\.\d s: following"):
+        drivers.arm("left")
+    drivers.ready()
+    assert drivers._all["arm", "left"].process is not process and process.poll() is not None
+    assert drivers.arm("left").mode == "following"
+
+
+def test_what_a_hung_arm_does_not_read_is_on_record(drivers):
+    drivers.ready()
+    os.kill(drivers._all["arm", "right"].process.pid, signal.SIGSTOP)
+    lost = ("driver_lost", "the process of the right arm reads nothing any more")
+    events = []
+    for _ in range(5000):
+        drivers.tell("right", "hold")
+        events += drivers.poll()
+    assert events.count(lost) == 1
+
+
+def test_how_a_process_ended_is_part_of_the_reason(drivers, wrong):
+    drivers.ready()
+    os.kill(drivers._all["gripper", "right"].process.pid, signal.SIGKILL)
+    (killed,) = poll_until(drivers, lambda: drivers._all["gripper", "right"].mode == "dead")
+    assert killed == ("driver_lost", "the process of the right gripper has ended (SIGKILL)")
+    with pytest.raises(BenchError, match="SIGKILL"):
+        drivers.grasped("right")
+    wrong("crash", drivers.address)
+    (crashed,) = poll_until(drivers, lambda: drivers.mode("left") == "dead")
+    assert crashed == (
+        "driver_lost", "the process of the left arm has ended (exit status 1): ValueError: "
+        "something nobody thought of",
+    )  # fmt: skip
+
+
+def test_a_hand_that_is_stuck_is_not_known_any_more(drivers, wrong, monkeypatch):
+    drivers.ready()
+    monkeypatch.setattr(module, "BUSY_S", -1.0)  # 0.6 s are left for the fingers' way
+    wrong("stuck", drivers.address)
+    drivers.open_to("left", 0.02)
+    poll_until(drivers, lambda: drivers._all["gripper", "left"].hand["busy"])
+    assert drivers.width("left") == 0.08 and not drivers.grasped("left")
+    time.sleep(0.7)
+    drivers.poll()
+    for ask in (drivers.width, drivers.grasped):
+        with pytest.raises(BenchError, match=r"no state of the left hand for 0\.\d s: ready"):
+            ask("left")
+    assert drivers.width("right") == 0.08
+
+
+def test_a_hand_that_is_lost_grows_old_and_its_reason_is_told(drivers, wrong):
+    drivers.ready()
+    wrong("unplugged", drivers.address)
+    events = poll_until(drivers, lambda: drivers._all["gripper", "left"].mode == "lost")
+    time.sleep(module.HAND_AGE_S)
+    assert any(kind == "hand_fault" and "Timeout" in reason for kind, reason in events)
+    with pytest.raises(BenchError, match="left hand for .*no connection: .*Timeout"):
+        drivers.width("left")
+
+
+def test_an_opening_is_told_once(drivers):
+    drivers.ready()
+    sent = []
+    drivers._all["gripper", "left"].link.send = lambda message: sent.append(message) or True
+    for width in (0.08, 0.08, 0.03, 0.03):
+        drivers.open_to("left", width)
+    drivers.open_to("left", 0.03, anew=True)
+    assert [message["width"] for message in sent] == [0.08, 0.03, 0.03]
+    drivers._all["gripper", "left"].link.send = lambda message: sent.append(message) and False
+    drivers.open_to("left", 0.05)
+    drivers.open_to("left", 0.05)
+    assert [message["width"] for message in sent[3:]] == [0.05, 0.05], "what did not arrive is told"
+
+
+def test_an_arm_that_refuses_its_settings_is_said_not_to_be_ready(drivers, wrong):
+    wrong("settings", drivers.address)
+    with pytest.raises(BenchError, match="left arm cannot be controlled: .*collision command rej"):
+        drivers.ready()
