@@ -1,6 +1,9 @@
 """What the cell's cameras and its tracker publish, the newest of each, and how old it is.
 
-Listened to by a node of its own on a thread of its own, so that the world's node can wait for it.
+Nothing here can compare the clock of who measured with its own. So a message is as old as the time
+since it came, and one whose stamp has not moved on says nothing new: who has stopped measuring and
+goes on sending is found out. It is a node of its own that listens, on a thread of its own, so that
+the world's node can wait for it.
 """
 
 from __future__ import annotations
@@ -31,16 +34,41 @@ __all__ = ["Seen", "Sensors", "twist"]
 
 TWIST_S = 0.06
 """Over how long an object's velocity is measured."""
-DEPTH_OF_TREE, TRACK_LENGTH = 20, 20
+DEPTH_OF_TREE = 20
+TRACK_NS = 500_000_000
+"""What was seen longer ago says nothing of how an object moves now."""
+RESTART_NS = 1_000_000_000
+"""A stamp that is earlier by so much is of a clock that was set back, and not of a late message."""
+
+
+def _ns(stamp: Any) -> int:
+    return stamp.sec * 1_000_000_000 + stamp.nanosec
+
+
+class Newest:
+    """The newest message of one source. One thread may take while another looks."""
+
+    def __init__(self) -> None:
+        """None has come."""
+        self._latest: tuple[Any, int, float] = None, 0, float("-inf")
+
+    def take(self, stamp_ns: int, value: Any) -> None:
+        """Take what was measured at `stamp_ns`, if it is anything new."""
+        was, before_ns, _ = self._latest
+        if was is None or not -RESTART_NS < stamp_ns - before_ns <= 0:
+            self._latest = value, stamp_ns, time.monotonic()
+
+    def look(self) -> tuple[Any, int, float]:
+        """What has come (None: nothing), its stamp, and how long ago in seconds."""
+        value, stamp_ns, heard_s = self._latest
+        return value, stamp_ns, time.monotonic() - heard_s
 
 
 @dataclass(frozen=True)
 class Seen:
-    """A pose (7,) in the frame `parent`, stamped by who measured it, and when it was heard."""
+    """A pose (7,) in the frame `parent`."""
 
     parent: str
-    stamp_ns: int
-    heard_s: float
     pose: np.ndarray
 
 
@@ -71,11 +99,12 @@ class Sensors:
     def __init__(self, cell: Cell) -> None:
         """Subscribe to all topics of `cell`; rclpy must have been started."""
         self._cell = cell
-        self._frames: dict[str, Seen] = {}
-        self._tracks: dict[str, tuple[tuple[int, np.ndarray], ...]] = {}
-        self._pictures: dict[str, tuple[float, Any]] = {}
+        self._frames: dict[str, Newest] = {}
+        self._fixed: dict[str, Seen] = {}
+        self._tracks: dict[str, list[tuple[int, np.ndarray]]] = {}
+        self._pictures = {camera: Newest() for camera in cell.cameras}
         self._infos: dict[str, CameraInfo] = {}
-        self._contacts: tuple[float, bytes] | None = None
+        self._contacts = Newest()
         self._node = node = Node(
             "world_sensors", start_parameter_services=False, use_global_arguments=False
         )
@@ -110,7 +139,6 @@ class Sensors:
     # -- poses -----------------------------------------------------------------------------------
 
     def _on_tf(self, message: TFMessage, static: bool) -> None:
-        now = time.monotonic()
         for item in message.transforms:
             t, r = item.transform.translation, item.transform.rotation
             pose = np.array([t.x, t.y, t.z, r.w, r.x, r.y, r.z])
@@ -118,50 +146,55 @@ class Sensors:
             if not np.isfinite(pose).all() or abs(length - 1.0) > 0.01:
                 continue  # that is no pose; the one before grows old
             pose[3:] /= length
-            stamp = item.header.stamp
-            stamp_ns = stamp.sec * 1_000_000_000 + stamp.nanosec
-            self._frames[item.child_frame_id] = Seen(
-                item.header.frame_id, stamp_ns, float("inf") if static else now, pose
-            )
-            track = self._tracks.get(item.child_frame_id, ())
-            if not static and (not track or stamp_ns > track[-1][0]):
-                # Anew, since it is read on another thread.
-                self._tracks[item.child_frame_id] = (*track[-TRACK_LENGTH:], (stamp_ns, pose))
+            seen = Seen(item.header.frame_id, pose)
+            if static:
+                self._fixed[item.child_frame_id] = seen
+            else:
+                newest = self._frames.setdefault(item.child_frame_id, Newest())
+                newest.take(_ns(item.header.stamp), seen)
 
     def pose(self, name: str) -> tuple[np.ndarray, np.ndarray]:
-        """Pose (7,) and twist (6,) of an object in the world; BenchError when it is not seen."""
+        """Pose (7,) and twist (6,) of an object in the world; BenchError when it is not seen.
+
+        For one thread at a time: the twist is that of the poses which this has returned.
+        """
         objects = self._cell.raw["objects"]
         frame, world = self._cell.frame(name), objects["world_frame"]
-        seen = self._frames.get(frame)
-        if seen is None:
-            raise BenchError(f"{name} is not seen: nobody publishes the tf frame {frame}")
-        parent, pose, at = seen.parent, seen.pose, seen.heard_s
-        to_parent = np.array([0.0, 0, 0, 1, 0, 0, 0])
+        pose, at, stamp_ns, age_s = np.array([0.0, 0, 0, 1, 0, 0, 0]), frame, None, 0.0
         for _ in range(DEPTH_OF_TREE):
-            if parent == world:
+            seen = self._fixed.get(at)
+            if at in self._frames:
+                seen, seen_ns, seen_s = self._frames[at].look()
+                stamp_ns, age_s = max(stamp_ns or 0, seen_ns), max(age_s, seen_s)
+            if seen is None:
+                raise BenchError(
+                    f"{name} is not seen: nobody publishes the tf frame {frame}" if at == frame
+                    else f"{name} is not seen in {world}: the tf frame {at} hangs free"
+                )  # fmt: skip
+            pose, at = compose(seen.pose, pose), seen.parent
+            if at == world:
                 break
-            above = self._frames.get(parent)
-            if above is None:
-                raise BenchError(f"{name} is not seen in {world}: the tf frame {parent} hangs free")
-            to_parent = compose(above.pose, to_parent)
-            parent, at = above.parent, min(at, above.heard_s)
         else:
             raise BenchError(f"{name} is not seen in {world}: the tf above {frame} is a ring")
-        age = time.monotonic() - at
-        if age > objects["age_s"]:
-            raise BenchError(f"{name} is not seen: its pose is {age:.2f} s old, more than "
+        if stamp_ns is None:
+            raise BenchError(f"{name} is not seen: all of the tf from {frame} to {world} is static")
+        if age_s > objects["age_s"]:
+            raise BenchError(f"{name} is not seen: its pose is {age_s:.2f} s old, more than "
                              f"{objects['age_s']:g} s")  # fmt: skip
-        track = self._tracks.get(frame, ())
-        velocity = twist(track) if track else np.zeros(6)
-        turn = np.concatenate([np.zeros(3), to_parent[3:]])
-        turned = [compose(turn, np.array([*part, 1.0, 0, 0, 0]))[:3] for part in
-                  (velocity[:3], velocity[3:])]  # fmt: skip
-        return compose(to_parent, pose), np.concatenate(turned)
+        return pose, twist(self._track(frame, stamp_ns, pose))
+
+    def _track(self, frame: str, stamp_ns: int, pose: np.ndarray) -> list[tuple[int, np.ndarray]]:
+        """The poses in the world that were looked at lately, this one included."""
+        track = [(at, was) for at, was in self._tracks.get(frame, ())
+                 if 0 < stamp_ns - at < TRACK_NS]  # fmt: skip
+        track.append((stamp_ns, pose))
+        self._tracks[frame] = track
+        return track
 
     # -- pictures and contacts -------------------------------------------------------------------
 
     def _picture_of(self, camera: str) -> Callable[[Any], None]:
-        return lambda message: self._pictures.__setitem__(camera, (time.monotonic(), message))
+        return lambda message: self._pictures[camera].take(_ns(message.header.stamp), message)
 
     def _info_of(self, camera: str) -> Callable[[CameraInfo], None]:
         return lambda message: self._infos.__setitem__(camera, message)
@@ -171,38 +204,37 @@ class Sensors:
         if camera not in self._cell.cameras:
             raise UsageError(f"no camera {camera!r} in {self._cell.name}: there are "
                              f"{', '.join(self._cell.cameras) or 'none'}")  # fmt: skip
-        at, message = self._pictures.get(camera, (0.0, None))
         topics = self._cell.cameras[camera]
-        if message is None or camera not in self._infos:
-            lacking = topics["image"] if message is None else topics["info"]
+        found, _, age_s = self._pictures[camera].look()
+        if found is None or camera not in self._infos:
+            lacking = topics["image"] if found is None else topics["info"]
             raise BenchError(f"camera {camera}: nothing has come on {lacking}")
-        age, limit = time.monotonic() - at, self._cell.raw["camera_age_s"]
-        if age > limit:
-            raise BenchError(f"camera {camera}: its picture is {age:.2f} s old, more than "
+        limit = self._cell.raw["camera_age_s"]
+        if age_s > limit:
+            raise BenchError(f"camera {camera}: its picture is {age_s:.2f} s old, more than "
                              f"{limit:g} s")  # fmt: skip
-        return message, self._infos[camera]
+        return found, self._infos[camera]
 
     def picture_age_s(self, camera: str) -> float:
         """Seconds since the camera's last picture came; infinite when none has."""
-        return time.monotonic() - self._pictures[camera][0] if camera in self._pictures else np.inf
+        return self._pictures[camera].look()[2]
 
     def _on_contacts(self, data: bytes) -> None:
-        self._contacts = time.monotonic(), data
+        try:
+            state = cdr.decode_state(data)
+        except ValueError:
+            return  # those before grow old
+        self._contacts.take(state.stamp_ns, (state.contact_pair, state.contact_force))
 
     def contacts(self) -> tuple[np.ndarray, np.ndarray]:
         """Pairs (m, 2) and forces (m,), indices as in the layout's scene; BenchError when old."""
-        at, data = self._contacts or (0.0, b"")
-        age = time.monotonic() - at
-        if not data or age > self._cell.raw["contacts"]["age_s"]:
-            raise BenchError(
-                f"no contacts on {self._cell.raw['contacts']['topic']}"
-                + (f" for {age:.2f} s" if data else "")
-            )
-        try:
-            state = cdr.decode_state(data)
-        except ValueError as error:
-            raise BenchError(f"contacts: {error}") from None
-        return state.contact_pair, state.contact_force
+        found, _, age_s = self._contacts.look()
+        topic = self._cell.raw["contacts"]["topic"]
+        if found is None:
+            raise BenchError(f"no contacts on {topic}")
+        if age_s > self._cell.raw["contacts"]["age_s"]:
+            raise BenchError(f"no contacts on {topic} for {age_s:.2f} s")
+        return found
 
     # -- who lays things out ---------------------------------------------------------------------
 
