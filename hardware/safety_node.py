@@ -129,7 +129,8 @@ class SafetyNode(BenchNode):
             self._look_after_commanders()
         if not self._supervisor.overdue:
             self._beats += 1
-            self._beat_out.publish(UInt64(data=self._beats))
+        # It stands still when no states come: alive, but blind.
+        self._beat_out.publish(UInt64(data=self._beats))
 
     def _look_after_commanders(self) -> None:
         if self._beats % 25 == 0:

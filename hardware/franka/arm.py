@@ -280,7 +280,8 @@ class Arm:
             ArmState(
                 time.monotonic_ns(), self._cycles, self._lost, self._tracker.seq, self._mode,
                 self._tracker.waiting, state.control_command_success_rate, self._rate_hz,
-                state.q, state.dq, state.tau_J, sent, state.O_F_ext_hat_K,
+                state.q, state.dq, state.tau_J, state.tau_ext_hat_filtered, sent,
+                state.O_F_ext_hat_K,
             )
         )  # fmt: skip
 

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -202,6 +202,11 @@ class Drivers:
         """Tell the arm to do something; see `hardware.franka.arm`."""
         self._tell("arm", arm, {"do": what, **more})
 
+    def hold(self) -> None:
+        """Bring both arms to rest."""
+        for arm in ARMS:
+            self.tell(arm, "hold")
+
     def _tell(self, kind: str, arm: str, message: Command | dict[str, Any]) -> bool:
         """Whether it is under way; that it is not is put on record, once."""
         with self._lock:
@@ -218,11 +223,12 @@ class Drivers:
             driver.deaf = not sent
             return sent
 
-    def ready(self) -> None:
+    def ready(self, heed: Callable[[], None]) -> None:
         """Bring both arms into control, from whatever state they are in; BenchError says why not.
 
         What has died or hangs is started anew, what the robot has stopped is recovered, and hands
-        that have not found their fingers' ends do so if the cell says so.
+        that have not found their fingers' ends do so if the cell says so. `heed` is called all the
+        while, has to `poll`, and may break it off by an exception.
         """
         begun, limit_s = time.monotonic(), CONNECT_S
         if self._cell.raw["hands"]["home"]:
@@ -231,7 +237,7 @@ class Drivers:
         failed = dict.fromkeys(ARMS, 0)
         homing: set[str] = set()
         while True:
-            self.poll()
+            heed()
             self._renew()
             for arm in ARMS:
                 mode = self.mode(arm)

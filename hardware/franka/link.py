@@ -49,8 +49,9 @@ class ArmState:
     """What an arm measured and what its loop does.
 
     `time_ns` is CLOCK_MONOTONIC. q, dq, tau (7,): measured position, velocity, link-side torque;
-    `q_sent` (7,) what the loop asked for in this cycle; `wrench` (6,) estimated external force and
-    torque at the stiffness frame, in the base frame. `success_rate` is the robot's own count of
+    `tau_ext` (7,) the part of it that the robot takes to come from outside; `q_sent` (7,) what the
+    loop asked for in this cycle; `wrench` (6,) estimated external force and torque at the stiffness
+    frame, in the base frame. `success_rate` is the robot's own count of
     the last 100 commands that reached it in time; `rate_hz` of cycles. `lost` counts cycles in
     which a command did not reach the robot. `waiting` says that no command has come for too long.
     """
@@ -66,12 +67,13 @@ class ArmState:
     q: np.ndarray
     dq: np.ndarray
     tau: np.ndarray
+    tau_ext: np.ndarray
     q_sent: np.ndarray
     wrench: np.ndarray
 
 
 _COMMAND = struct.Struct("<cqq21d")
-_STATE = struct.Struct("<cqqqqB?2d34d")
+_STATE = struct.Struct("<cqqqqB?2d41d")
 
 
 def encode(message: Command | ArmState | dict[str, Any]) -> bytes:
@@ -84,7 +86,8 @@ def encode(message: Command | ArmState | dict[str, Any]) -> bytes:
         return _STATE.pack(
             b"S", message.time_ns, message.cycles, message.lost, message.command_seq,
             MODES.index(message.mode), message.waiting, message.success_rate, message.rate_hz,
-            *message.q, *message.dq, *message.tau, *message.q_sent, *message.wrench,
+            *message.q, *message.dq, *message.tau, *message.tau_ext, *message.q_sent,
+            *message.wrench,
         )  # fmt: skip
     return b"J" + json.dumps(message).encode()
 
@@ -97,7 +100,7 @@ def decode(data: bytes) -> Command | ArmState | dict[str, Any]:
             return Command(seq, n[:7], n[7:14], n[14:], due_ns)
         if data[:1] == b"S":
             _, time_ns, cycles, lost, seq, mode, waiting, success, rate, *n = _STATE.unpack(data)
-            parts = np.split(np.array(n), [7, 14, 21, 28])
+            parts = np.split(np.array(n), [7, 14, 21, 28, 35])
             return ArmState(time_ns, cycles, lost, seq, MODES[mode], waiting, success, rate, *parts)
         found = json.loads(data[1:]) if data[:1] == b"J" else None
     except (struct.error, IndexError, UnicodeDecodeError, json.JSONDecodeError) as error:

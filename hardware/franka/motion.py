@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from bench_tasks.robots import JOINT_LIMITS_RAD
 from bench_tasks.view import SQUEEZE_M, compose, invert
 from bench_tasks.vocabulary import ARMS, MAX_OPENING_M, Scene
 
-__all__ = ["Step", "destination", "hand_contacts", "next_step", "within"]
+__all__ = ["Step", "destination", "hand_contacts", "next_step", "strain", "within"]
 
 FINGER_ROOM_M = 0.015
 """How far outside of an object's bounding box a tool centre point can be that holds it."""
@@ -103,3 +104,18 @@ def hand_contacts(
         np.array([pairs[k] for k in order], np.uint16).reshape(-1, 2),
         np.array([forces[k] for k in order], float),
     )
+
+
+def strain(arm: str, wrench: np.ndarray, arms: dict[str, Any]) -> str:
+    """What acts on an arm beyond `arms.external` of the cell, in words; "" when nothing does.
+
+    wrench (6,): force, N, and torque, Nm.
+    """
+    force, torque = (float(np.linalg.norm(part)) for part in (wrench[:3], wrench[3:]))
+    most = arms["external"]
+    # Not a number is no measurement to rely on.
+    if not force <= most["force_n"]:
+        return f"{force:.0f} N act on the {arm} arm, more than {most['force_n']:g} N"
+    if not torque <= most["torque_nm"]:
+        return f"{torque:.0f} Nm act on the {arm} arm, more than {most['torque_nm']:g} Nm"
+    return ""

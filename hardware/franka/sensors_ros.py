@@ -20,13 +20,13 @@ from bench_interfaces.msg import WorldState as WorldStateMsg
 from bench_interfaces.srv import LoadEpisode, MoveObjects
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
-from rclpy.qos import qos_profile_sensor_data
+from rclpy.qos import QoSProfile, qos_profile_sensor_data
 from sensor_msgs.msg import CameraInfo, CompressedImage, Image
 from tf2_msgs.msg import TFMessage
 
 from bench_tasks import cdr
 from bench_tasks.errors import BenchError, UsageError
-from bench_tasks.node_ros import LATCHED, LATEST
+from bench_tasks.node_ros import LATCHED
 from bench_tasks.view import compose, invert
 from hardware.franka.cell import Cell
 
@@ -264,9 +264,9 @@ class Sensors:
         """Offer a service that is answered while the world's own thread waits."""
         self._node.create_service(kind, name, work)
 
-    def hear(self, kind: type, topic: str, work: Callable[[Any], Any]) -> None:
-        """Have another topic heard on this thread; only its newest message matters."""
-        self._node.create_subscription(kind, topic, work, LATEST)
+    def hear(self, kind: type, topic: str, work: Callable[[Any], Any], qos: QoSProfile) -> None:
+        """Have another topic heard on this thread."""
+        self._node.create_subscription(kind, topic, work, qos)
 
     def close(self) -> None:
         """Hear no more."""

@@ -1,67 +1,297 @@
-"""The Franka cell's node while it gets ready: what ends that, and what the arms are told then."""
+"""The Franka cell's node: what arms are told in each period, its pictures, and its reports."""
 
-import threading
+import time
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
-from bench_tasks.errors import BenchError
+pytest.importorskip("rclpy")
+pytest.importorskip("bench_interfaces")
+
+from bench_tasks.errors import BenchError, UsageError  # noqa: E402
+from bench_tasks.robots import HOME_RAD  # noqa: E402
+from bench_tasks.vocabulary import ARMS, ActionChunk  # noqa: E402
+from hardware.franka.cell import read_cell  # noqa: E402
+from hardware.franka.signals import SILENT_S, Signals  # noqa: E402
 
 pytestmark = pytest.mark.ros
+HOME = np.tile(np.append(HOME_RAD, 0.08), 2)
+PARTS = ("_tick", "_heed", "_safe", "_command", "_stay", "_give_up", "_reachable", "_record", "due")
+
+
+class Arms:
+    """Drivers that keep what they are told, in order."""
+
+    def __init__(self):
+        self.told, self.events, self.wrench = [], [], np.zeros(6)
+
+    def poll(self):
+        found, self.events = self.events, []
+        return found
+
+    def arm(self, arm):
+        q = HOME[:7]
+        return SimpleNamespace(q=q, dq=0.5 * q, tau=2 * q, tau_ext=3 * q, q_sent=q,
+                               wrench=self.wrench, success_rate=1.0, rate_hz=999.0, lost=2,
+                               waiting=False)  # fmt: skip
+
+    def send(self, arm, command):
+        self.told.append((arm, command))
+
+    def open_to(self, arm, width):
+        self.told.append((arm, width))
+
+    def hold(self):
+        self.told.append("hold")
+
+    def mode(self, arm):
+        return "following"
+
+    def faults(self):
+        return {"right gripper": "too hot"}
 
 
 @pytest.fixture
-def cell():
-    """All that getting ready looks at, without drivers."""
-    told = []
-    drivers = SimpleNamespace(
-        poll=list, ready=lambda: told.append("ready"), tell=lambda *what: told.append(what),
-        open_to=lambda *what: told.append("open"),
-    )  # fmt: skip
+def world():
+    """A node in an episode, without a middleware: arms at home, the safety node watching."""
     from hardware.franka.world_node import FrankaWorldNode
 
+    events, published = [], []
+    state = SimpleNamespace(seq=4, stamp_ns=80_000_000)
     node = SimpleNamespace(
-        drivers=drivers, told=told, stopping=threading.Event(), _estop=threading.Event(),
-        _confirmed=threading.Event(), event=print,
-        get_logger=lambda: SimpleNamespace(warning=print),
-        _cell=SimpleNamespace(raw={"confirm_before_home": True}),
+        state=state, scene=SimpleNamespace(), drivers=Arms(), _signals=Signals(), ticking=True,
+        _last=HOME.copy(), _held=False, _begun_ns=time.monotonic_ns(), _cell=read_cell("cell"),
+        chunk=None, watched=True, events=events, published=published, refused=[],
+        event=lambda kind, **data: events.append((kind, data["reason"])),
+        refuse=lambda kind, why: node.refused.append((kind, why)),
+        publish=lambda state: published.append((state.seq, len(node.drivers.told))),
+        get_logger=lambda: SimpleNamespace(error=print),
+        _pictures=SimpleNamespace(stream=lambda _: None),
+        _measured=lambda scene, seq, stamp: SimpleNamespace(seq=seq, stamp_ns=stamp),
     )  # fmt: skip
-    for name in ("_wait", "_go_home", "load", "_on_estop"):
+    for name in PARTS:
         setattr(node, name, getattr(FrankaWorldNode, name).__get__(node))
     return node
 
 
-def test_the_button_breaks_it_off_and_both_arms_hold(cell):
-    threading.Timer(0.2, lambda: cell._on_estop(SimpleNamespace(data=True))).start()
-    with pytest.raises(BenchError, match="/safety/estop says true"):
-        cell.load("lift_pot", 0, {})
-    assert cell.told == [("left", "hold"), ("right", "hold")], "nothing before a human confirms"
-    cell._on_estop(SimpleNamespace(data=False))
-    assert not cell._estop.is_set()
+def tick(world):
+    """A period that begins at 100 s."""
+    world.drivers.told.clear()
+    world._signals.on_beat(world._signals._count + world.watched)
+    world._tick(100.0)
+    return world.drivers.told
 
 
-def test_it_begins_when_a_human_has_confirmed(cell):
-    threading.Timer(0.2, cell._confirmed.set).start()
-    threading.Timer(0.6, cell.stopping.set).start()
-    cell.drivers.width = lambda arm: 0.0
-    with pytest.raises(BenchError, match="the hands do not open"):
-        cell.load("lift_pot", 0, {})
-    assert cell.told == ["ready", "open", "open", ("left", "hold"), ("right", "hold")]
+def moved(world, rad, count=3):
+    """A chunk that answers the next state and moves the left arm's first joint."""
+    values = np.tile(HOME, (count, 1))
+    values[:, 0] += rad * np.arange(1, count + 1)
+    values[:, 15] = 0.02
+    world.chunk = ActionChunk(world.state.seq + 1, values)
 
 
-def test_only_a_heartbeat_that_counts_on_lets_the_arms_move(cell):
-    from hardware.franka.world_node import SILENT_S, FrankaWorldNode
+def test_each_period_arms_and_hands_are_told_what_is_due_and_then_the_state_is_published(world):
+    moved(world, 0.002)
+    (_, left), (_, wide), (_, right), (_, narrow) = tick(world)
+    np.testing.assert_allclose(left.q, HOME[:7] + [0.002, 0, 0, 0, 0, 0, 0])
+    np.testing.assert_allclose(left.v[0], 0.1)
+    np.testing.assert_allclose(right.q, HOME[8:15])
+    assert (wide, narrow) == (0.08, 0.02) and left.seq == 5
+    assert left.due_ns == right.due_ns == 100_020_000_000
+    assert world.published == [(5, 4)] and world.ticking
 
-    told = []
-    cell.drivers.tell, cell._stay = (lambda *what: told.append(what)), lambda: None
-    cell.event = lambda kind, **_: told.append(kind)
-    cell._beat, cell._beat_s, cell._held = -1, 0.0, False
-    beat, safe = FrankaWorldNode._on_beat.__get__(cell), FrankaWorldNode._safe.__get__(cell)
-    assert not safe() and told == [("left", "hold"), ("right", "hold"), "heartbeat_lost"]
-    beat(SimpleNamespace(data=7))
-    assert safe()
-    cell._beat_s -= 2 * SILENT_S
-    beat(SimpleNamespace(data=7))
-    assert not safe()
-    beat(SimpleNamespace(data=8))
-    assert safe()
+
+def test_no_command_follows_when_an_episode_is_given_up_for_a_camera(world):
+    def stream(_):
+        raise BenchError("camera head: its picture is 0.31 s old")
+
+    world._pictures.stream = stream
+    moved(world, 0.002)
+    told = tick(world)
+    assert told[-1] == "hold" and told.count("hold") == 1
+    assert world.events == [("world_lost", "camera head: its picture is 0.31 s old")]
+    assert not world.ticking and world.chunk is None
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        (lambda w: w.drivers.events.append(("driver_lost", "it has ended (SIGKILL)")), "SIGKILL"),
+        (lambda w: w.drivers.events.append(("robot_fault", "joint_reflex")), "joint_reflex"),
+        (lambda w: setattr(w.drivers, "wrench", np.full(6, 18.0)), "31 N act on the left arm, more "
+         "than 30 N"),
+        (lambda w: setattr(w.drivers, "wrench", np.array([0, 0, 0, 0, np.nan, 0])), "nan Nm act"),
+    ],
+)  # fmt: skip
+def test_what_ends_an_episode_at_once(world, what, said):
+    what(world)
+    moved(world, 0.002)
+    assert tick(world) == ["hold"] and world.published == []
+    assert said in world.events[-1][1] and not world.ticking
+
+
+def test_without_a_heartbeat_that_counts_on_the_arms_hold_until_it_does(world):
+    tick(world)
+    world.watched = False
+    world._signals._counted_s -= 2 * SILENT_S
+    moved(world, 0.002)
+    assert tick(world) == ["hold"] and world.events[0][0] == "heartbeat_lost"
+    assert tick(world) == [] and len(world.events) == 1 and world.chunk is None
+    world.watched = True
+    told = tick(world)
+    np.testing.assert_array_equal(told[0][1].q, HOME[:7])
+    assert world.ticking and len(world.published) == 4
+
+
+def test_the_safety_nodes_heartbeat_stands_still_when_no_states_come():
+    from hardware.safety import Decision
+    from hardware.safety_node import SafetyNode
+
+    sent, supervisor = [], SimpleNamespace(overdue=False, on_time=lambda _: Decision())
+    node = SimpleNamespace(
+        _early=None, _ticked_s=0.0, _realtime=False, _supervisor=supervisor, _beats=0,
+        _do=lambda _: None, _beat_out=SimpleNamespace(publish=lambda m: sent.append(m.data)),
+    )  # fmt: skip
+    for overdue in (False, False, True, True, False):
+        supervisor.overdue = overdue
+        SafetyNode._tick.__get__(node)()
+    assert sent == [1, 2, 2, 2, 3]
+
+
+def test_a_refused_command_drops_the_chunk_and_both_arms_stay(world):
+    moved(world, 0.002)
+    world.drivers.events.append(("command_refused", "left arm: a command was due 0.2 s ago"))
+    told = tick(world)
+    np.testing.assert_array_equal(told[0][1].q, HOME[:7])
+    assert world.events[0][0] == "command_refused" and world.ticking
+
+
+def test_what_begins_too_far_away_is_refused(world):
+    moved(world, 0.2)
+    np.testing.assert_array_equal(tick(world)[0][1].q, HOME[:7])
+    kind, why = world.refused[0]
+    assert kind == "bad_chunk" and "0.200 rad away at joint 1 of the left arm" in why
+
+
+# -- pictures --------------------------------------------------------------------------------------
+
+
+class Node:
+    """Keeps what is published, topic by topic."""
+
+    def __init__(self):
+        self.sent = {}
+
+    def create_publisher(self, kind, topic, _):
+        sent = self.sent.setdefault(topic, [])
+        return SimpleNamespace(publish=sent.append, get_subscription_count=lambda: "pose" in topic
+                               or "joint" in topic or "wrench" in topic)  # fmt: skip
+
+    def get_clock(self):
+        import rclpy.time
+
+        return SimpleNamespace(now=lambda: rclpy.time.Time(seconds=5))
+
+
+def image(encoding, pixels, pad=0):
+    rows = np.pad(pixels.reshape(len(pixels), -1), ((0, 0), (0, pad)))
+    return SimpleNamespace(encoding=encoding, height=pixels.shape[0], width=pixels.shape[1],
+                           data=rows.astype(np.uint8).tobytes())  # fmt: skip
+
+
+def test_pictures_of_every_kind_come_out_as_jpeg_of_one_size():
+    import cv2
+
+    from hardware.franka.pictures_ros import as_jpeg
+
+    red = np.zeros((48, 64, 3), np.uint8)
+    red[..., 0] = 200
+    grey = np.full((48, 64, 1), 90, np.uint8)
+    png = cv2.imencode(".png", red[..., ::-1])[1].tobytes()
+    for message, colour in [
+        (image("rgb8", red), [0, 0, 200]), (image("bgr8", red[..., ::-1], pad=5), [0, 0, 200]),
+        (image("mono8", grey), [90, 90, 90]),
+        (SimpleNamespace(format="png", data=png), [0, 0, 200]),
+    ]:  # fmt: skip
+        data = as_jpeg(message, (32, 24))
+        pixels = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)
+        assert pixels.shape == (24, 32, 3)
+        np.testing.assert_allclose(pixels[12, 16], colour, atol=6)
+    same = SimpleNamespace(format="rgb8; jpeg compressed bgr8", data=data)
+    assert as_jpeg(same, (32, 24)) is not None and as_jpeg(same, (32, 24)) == data
+    with pytest.raises(BenchError, match="encoding 'yuv422' is not understood"):
+        as_jpeg(SimpleNamespace(encoding="yuv422"), (32, 24))
+    with pytest.raises(BenchError, match="format 'png' cannot be decoded"):
+        as_jpeg(SimpleNamespace(format="png", data=b"no picture"), (32, 24))
+
+
+def test_pictures_carry_the_states_stamp_and_a_calibration_of_their_size():
+    from bench_tasks import cdr
+    from hardware.franka.pictures_ros import Pictures
+
+    node, cell = Node(), read_cell("cell")
+    info = SimpleNamespace(width=64, height=48, k=[60, 0, 32, 0, 60, 24, 0, 0, 1])
+    sensors = SimpleNamespace(picture=lambda _: (image("mono8", np.zeros((48, 64, 1))), info))
+    pictures = Pictures(node, cell, sensors, "head@10", "32x24")
+    pictures.stream(SimpleNamespace(seq=11, stamp_ns=7))  # not its turn
+    assert node.sent["/head/image_raw/compressed"] == []
+    pictures.stream(SimpleNamespace(seq=15, stamp_ns=300_000_000))
+    (sent,) = node.sent["/head/camera_info"]
+    told = cdr.decode("sensor_msgs/msg/CameraInfo", sent)
+    assert told["header"]["stamp"]["nanosec"] == 300_000_000 and told["width"] == 32
+    np.testing.assert_allclose(told["k"], [30, 0, 16, 0, 30, 12, 0, 0, 1])
+    assert len(pictures.publishers) == 6
+    with pytest.raises(BenchError, match="no episode"):
+        pictures.take(("head",), False, None)
+    with pytest.raises(UsageError, match="depth"):
+        pictures.take(("head",), True, None)
+    with pytest.raises(UsageError, match="unknown camera 'nose': choose from head"):
+        Pictures(node, cell, sensors, "nose@10", "32x24")
+
+
+# -- reports ---------------------------------------------------------------------------------------
+
+
+def test_reports_tell_of_arms_cameras_and_what_the_robot_feels():
+    from hardware.franka.reports_ros import Reports
+
+    node, arms, cell = Node(), Arms(), read_cell("cell")
+    arms.wrench = np.array([3.0, 0, 4.0, 0, 0, 1.5])
+    sensors = SimpleNamespace(picture_age_s=lambda camera: 0.1 if camera == "head" else 3.0)
+    pose = np.array([0.5, 0.2, 0.3, 0.0, 1.0, 0.0, 0.0])
+    reports = Reports(node, cell, arms, sensors, SimpleNamespace(forward=lambda *_: pose))
+    reports.broadcast()
+    assert not any(node.sent.values()), "nobody was heard of yet who listens"
+    reports.diagnose(3)
+    reports.broadcast()
+    (array,) = node.sent["/diagnostics"]
+    found = {s.name.removeprefix("bench_tasks: "): s for s in array.status}
+    assert found["left arm"].message == "following" and found["left arm"].level == b"\0"
+    assert found["right arm"].message == "right gripper: too hot"
+    assert found["camera head"].message == "ok" and found["camera left_wrist"].level == b"\2"
+    values = {v.key: v.value for v in found["left arm"].values}
+    assert values["external_force_n"] == "5.000" and values["lost_cycles"] == "2"
+    for arm in ARMS:
+        sent = {name: node.sent[f"/{arm}/franka_robot_state_broadcaster/{name}"][0] for name in (
+            "current_pose", "measured_joint_states", "desired_joint_states",
+            "external_joint_torques", "external_wrench_in_base_frame")}  # fmt: skip
+        assert all(message.header.stamp.sec == 5 for message in sent.values())
+        turn = sent["current_pose"].pose.orientation
+        assert (turn.x, turn.w, sent["current_pose"].header.frame_id) == (1.0, 0.0, "world")
+        measured = sent["measured_joint_states"]
+        assert measured.name[6] == f"{arm}_fr3_joint7" and list(measured.position) == [*HOME_RAD]
+        np.testing.assert_allclose(measured.velocity, 0.5 * HOME_RAD)
+        np.testing.assert_allclose(sent["external_joint_torques"].effort, 3 * HOME_RAD)
+        assert list(sent["desired_joint_states"].position) == [*HOME_RAD]
+        wrench = sent["external_wrench_in_base_frame"]
+        assert (wrench.wrench.force.z, wrench.wrench.torque.z) == (4.0, 1.5)
+        assert wrench.header.frame_id == f"{arm}_fr3_link0"
+
+    def silent(arm):
+        raise BenchError("no state of the left arm for 0.3 s: following")
+
+    arms.arm = silent
+    reports.diagnose(3)
+    reports.broadcast()
+    assert "no state of the left arm" in node.sent["/diagnostics"][-1].status[0].message

@@ -37,27 +37,27 @@ def test_nothing_moves_before_it_is_got_ready_and_hands_find_their_ends_then(dri
     poll_until(drivers, lambda: all("width" in hand.hand for hand in hands))
     poll_until(drivers, lambda: all(drivers.mode(arm) == "idle" for arm in ARMS))
     assert not any(hand.hand["homed"] or hand.hand["busy"] for hand in hands)
-    drivers.ready()
+    drivers.ready(drivers.poll)
     assert all(hand.hand["homed"] for hand in hands)
     assert [drivers.mode(arm) for arm in ARMS] == ["following"] * 2
     assert [drivers.width(arm) for arm in ARMS] == [0.08] * 2
 
 
 def test_an_arm_that_hangs_is_not_ready_and_its_process_is_replaced(drivers, monkeypatch):
-    drivers.ready()
+    drivers.ready(drivers.poll)
     monkeypatch.setattr(module, "HUNG_S", 0.5)
     process = drivers._all["arm", "left"].process
     os.kill(process.pid, signal.SIGSTOP)
     poll_until(drivers, lambda: drivers.mode("left") == "silent")
     with pytest.raises(BenchError, match=r"no state of the left arm for 0\.\d s: following"):
         drivers.arm("left")
-    drivers.ready()
+    drivers.ready(drivers.poll)
     assert drivers._all["arm", "left"].process is not process and process.poll() is not None
     assert drivers.arm("left").mode == "following"
 
 
 def test_what_a_hung_arm_does_not_read_is_on_record(drivers):
-    drivers.ready()
+    drivers.ready(drivers.poll)
     os.kill(drivers._all["arm", "right"].process.pid, signal.SIGSTOP)
     lost = ("driver_lost", "the process of the right arm reads nothing any more")
     events = []
@@ -68,7 +68,7 @@ def test_what_a_hung_arm_does_not_read_is_on_record(drivers):
 
 
 def test_how_a_process_ended_is_part_of_the_reason(drivers, wrong):
-    drivers.ready()
+    drivers.ready(drivers.poll)
     os.kill(drivers._all["gripper", "right"].process.pid, signal.SIGKILL)
     (killed,) = poll_until(drivers, lambda: drivers._all["gripper", "right"].mode == "dead")
     assert killed == ("driver_lost", "the process of the right gripper has ended (SIGKILL)")
@@ -83,7 +83,7 @@ def test_how_a_process_ended_is_part_of_the_reason(drivers, wrong):
 
 
 def test_a_hand_that_is_stuck_is_not_known_any_more(drivers, wrong, monkeypatch):
-    drivers.ready()
+    drivers.ready(drivers.poll)
     monkeypatch.setattr(module, "BUSY_S", -1.0)  # 0.6 s are left for the fingers' way
     wrong("stuck", drivers.address)
     drivers.open_to("left", 0.02)
@@ -98,7 +98,7 @@ def test_a_hand_that_is_stuck_is_not_known_any_more(drivers, wrong, monkeypatch)
 
 
 def test_a_hand_that_is_lost_grows_old_and_its_reason_is_told(drivers, wrong):
-    drivers.ready()
+    drivers.ready(drivers.poll)
     wrong("unplugged", drivers.address)
     events = poll_until(drivers, lambda: drivers._all["gripper", "left"].mode == "lost")
     time.sleep(module.HAND_AGE_S)
@@ -108,7 +108,7 @@ def test_a_hand_that_is_lost_grows_old_and_its_reason_is_told(drivers, wrong):
 
 
 def test_an_opening_is_told_once(drivers):
-    drivers.ready()
+    drivers.ready(drivers.poll)
     sent = []
     drivers._all["gripper", "left"].link.send = lambda message: sent.append(message) or True
     for width in (0.08, 0.08, 0.03, 0.03):
@@ -124,4 +124,4 @@ def test_an_opening_is_told_once(drivers):
 def test_an_arm_that_refuses_its_settings_is_said_not_to_be_ready(drivers, wrong):
     wrong("settings", drivers.address)
     with pytest.raises(BenchError, match="left arm cannot be controlled: .*collision command rej"):
-        drivers.ready()
+        drivers.ready(drivers.poll)

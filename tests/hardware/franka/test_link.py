@@ -13,8 +13,8 @@ from hardware.franka.link import MODES, ArmState, Command, Gone, decode, encode,
 
 
 def state(mode="following"):
-    n = np.arange(34.0) / 7
-    return ArmState(5, 6, 7, 8, mode, True, 0.99, 998.5, *np.split(n, [7, 14, 21, 28]))
+    n = np.arange(41.0) / 7
+    return ArmState(5, 6, 7, 8, mode, True, 0.99, 998.5, *np.split(n, [7, 14, 21, 28, 35]))
 
 
 def test_messages_come_back_as_they_were():
@@ -25,7 +25,7 @@ def test_messages_come_back_as_they_were():
         got = decode(encode(state(mode)))
         assert isinstance(got, ArmState)
         assert (got.mode, got.waiting, got.success_rate, got.lost) == (mode, True, 0.99, 7)
-        for name in ("q", "dq", "tau", "q_sent", "wrench"):
+        for name in ("q", "dq", "tau", "tau_ext", "q_sent", "wrench"):
             np.testing.assert_array_equal(getattr(got, name), getattr(state(), name))
 
 

@@ -49,7 +49,7 @@ def robots():
 def drivers(robots):
     """Both arms in control."""
     made = Drivers(robots)
-    made.ready()
+    made.ready(made.poll)
     yield made
     made.close()
 
@@ -113,7 +113,7 @@ def test_an_arm_whose_process_was_killed_stops_and_is_got_back(drivers):
     # What it had said before is heard first.
     told = drivers.poll() + drivers.poll()
     assert told == [("driver_lost", "the process of the left arm has ended (SIGKILL)")]
-    drivers.ready()
+    drivers.ready(drivers.poll)
     assert at_rest(drivers, "left")
     for arm in ARMS:
         drivers.go_to(arm, HOME_RAD, 0.3)
@@ -128,7 +128,7 @@ import sys, time
 sys.path[:0] = [{root!r}]
 from tests.hardware.franka.test_servers import Drivers, move, read_cell
 drivers = Drivers(read_cell("standin"))
-drivers.ready()
+drivers.ready(drivers.poll)
 print("moving", flush=True)
 move(drivers, 30.0)
 """
@@ -145,7 +145,7 @@ def test_arms_whose_commander_was_killed_stop_and_can_be_taken_over(robots):
     child.wait(5)
     drivers = Drivers(robots)
     try:
-        drivers.ready()
+        drivers.ready(drivers.poll)
         assert all(at_rest(drivers, arm) for arm in ARMS)
     finally:
         drivers.close()

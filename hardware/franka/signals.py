@@ -1,0 +1,49 @@
+"""What a human and the safety node say to a cell. Told on one thread, asked on others."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+__all__ = ["SILENT_S", "Signals"]
+
+SILENT_S = 0.1
+"""So long the safety node's heartbeat may be missing."""
+
+
+class Signals:
+    """The stop button, a human's word that nobody stands in the way, and the heartbeat.
+
+    The heartbeat is a count. One that stands still says that the safety node is alive but sees
+    no states of the robot, as between episodes: then it checks nothing, and can stop nothing.
+    """
+
+    def __init__(self) -> None:
+        """Nothing was said yet."""
+        self.estop, self.confirmed = threading.Event(), threading.Event()
+        self._count = -1
+        self._heard_s = self._counted_s = float("-inf")
+
+    def on_estop(self, pressed: bool) -> None:
+        """The stop button is pressed, or is not."""
+        (self.estop.set if pressed else self.estop.clear)()
+
+    def on_beat(self, count: int) -> None:
+        """A heartbeat."""
+        self._heard_s = time.monotonic()
+        if count != self._count:
+            self._count, self._counted_s = count, self._heard_s
+
+    def begin(self) -> None:
+        """States are published from now on: the heartbeat has to count from now on."""
+        self._counted_s = time.monotonic()
+
+    @property
+    def alive(self) -> bool:
+        """Whether the safety node is there."""
+        return time.monotonic() - self._heard_s <= SILENT_S
+
+    @property
+    def watching(self) -> bool:
+        """Whether the safety node looks at what the robot does."""
+        return time.monotonic() - self._counted_s <= SILENT_S

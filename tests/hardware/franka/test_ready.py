@@ -1,0 +1,244 @@
+"""A cell gets ready: what ends that, what the arms are told then, and which way they go home."""
+
+import threading
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from bench_tasks.errors import BenchError
+from bench_tasks.robots import HOME_RAD
+from bench_tasks.vocabulary import ARMS
+from hardware.franka import ready
+from hardware.franka.cell import read_cell
+from hardware.franka.ready import Preparation
+from hardware.franka.signals import SILENT_S, Signals
+
+
+class Arms:
+    """Both arms and hands as drivers: they are where they are told to be, when they are allowed."""
+
+    def __init__(self):
+        self.told, self.events, self.widths = [], [], [0.0, 0.08]
+        self.at = {arm: np.array(HOME_RAD) for arm in ARMS}
+        self.measured = {arm: np.zeros(7) for arm in ARMS}
+        self.wrench, self.goes = np.zeros(6), True
+
+    def poll(self):
+        found, self.events = self.events, []
+        return found
+
+    def ready(self, heed):
+        heed()
+        self.told.append("ready")
+
+    def open_to(self, arm, width, anew):
+        assert anew
+        self.told.append((arm, "open"))
+        self.widths[ARMS.index(arm)] = width
+
+    def width(self, arm):
+        return self.widths[ARMS.index(arm)]
+
+    def mode(self, arm):
+        return "following"
+
+    def arm(self, arm):
+        q = np.array(self.at[arm])
+        return SimpleNamespace(q=q + self.measured[arm], q_sent=q, wrench=self.wrench)
+
+    def go_to(self, arm, q, share):
+        self.told.append((arm, "home", share))
+        if self.goes:
+            self.at[arm] = np.array(q)
+
+    def hold(self):
+        self.told.append("hold")
+
+
+@pytest.fixture
+def cell():
+    """All that getting ready looks at; the safety node is alive."""
+    raw = read_cell("cell")
+    raw.raw["layout"].update(wait_s=0.5)
+    signals, arms, said, stopping = Signals(), Arms(), [], threading.Event()
+    checked = []
+    kinematics = SimpleNamespace(
+        collision=lambda left, right, _: checked.append((left, right)) or made.hit
+    )
+    sensors = SimpleNamespace()
+    made = SimpleNamespace(
+        raw=raw.raw, signals=signals, arms=arms, said=said, stopping=stopping, checked=checked,
+        hit=None, sensors=sensors, record=[], beats=True,
+    )  # fmt: skip
+    made.preparation = Preparation(
+        raw, arms, sensors, kinematics, signals, stopping,
+        lambda kind, why: made.record.append((kind, why)), said.append,
+    )  # fmt: skip
+
+    def beat():
+        while not over.wait(0.02):
+            if made.beats:
+                signals.on_beat(7)  # alive, but it sees no states
+
+    over = threading.Event()
+    threading.Thread(target=beat, daemon=True).start()
+    yield made
+    over.set()
+
+
+def later(seconds, work):
+    threading.Timer(seconds, work).start()
+
+
+def test_nothing_moves_before_a_human_has_confirmed(cell):
+    later(0.3, lambda: cell.signals.on_estop(True))
+    with pytest.raises(BenchError, match="/safety/estop says true"):
+        cell.preparation.go_home()
+    assert cell.arms.told == ["hold"] and "stand clear" in cell.said[0]
+    cell.signals.on_estop(False)
+    assert not cell.signals.estop.is_set()
+
+
+def test_then_hands_open_and_one_arm_after_the_other_goes_home(cell):
+    later(0.1, cell.signals.confirmed.set)
+    cell.arms.at["right"] = HOME_RAD + 0.3
+    cell.preparation.go_home()
+    share = cell.raw["arms"]["home_share"]
+    assert cell.arms.told == [
+        "ready", ("left", "open"), ("right", "open"), ("left", "home", share),
+        ("right", "home", share),
+    ]  # fmt: skip
+
+
+def test_the_way_that_is_checked_is_the_one_that_is_driven(cell):
+    cell.raw["confirm_before_home"] = False
+    start = cell.arms.at["left"] = HOME_RAD + 0.3
+    cell.arms.measured["left"] += 0.01  # it hangs a little beside where it is told to be
+    cell.preparation.go_home()
+    left = np.array([left for left, _ in cell.checked])
+    np.testing.assert_allclose(left[0], start)
+    np.testing.assert_allclose(left[-1], HOME_RAD)
+    cell.arms.measured["left"] -= 0.01
+    cell.arms.at["left"], cell.hit = start, "left_link5 and right_hand"
+    cell.arms.told.clear()
+    with pytest.raises(BenchError, match="cannot go straight home: left_link5 and right_hand"):
+        cell.preparation.go_home()
+    assert ("left", "home", 0.1) not in cell.arms.told and cell.arms.told[-1] == "hold"
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        (lambda cell: cell.signals.on_estop(True), "/safety/estop says true"),
+        (lambda cell: cell.stopping.set(), "the node ends"),
+        (lambda cell: setattr(cell.arms, "wrench", np.full(6, 25.0)), "43 N act on the left arm"),
+        (lambda cell: cell.arms.events.append(("robot_fault", "left arm: joint_reflex")), "reflex"),
+        (lambda cell: cell.arms.events.append(("command_refused", "a goal must")), "a goal must"),
+    ],
+)
+def test_what_breaks_it_off_on_the_way_home(cell, what, said):
+    cell.raw["confirm_before_home"] = False
+    cell.arms.at["left"], cell.arms.goes = HOME_RAD + 0.3, False
+    later(0.4, lambda: what(cell))
+    begun = time.monotonic()
+    with pytest.raises(BenchError, match=said):
+        cell.preparation.go_home()
+    assert cell.arms.told[-1] == "hold" and time.monotonic() - begun < 5.0
+
+
+def test_without_the_safety_node_nothing_moves(cell, monkeypatch):
+    monkeypatch.setattr(ready, "ALIVE_S", 0.2)
+    cell.raw["confirm_before_home"] = cell.beats = False
+    time.sleep(2 * SILENT_S)
+    with pytest.raises(BenchError, match="the safety node was not heard within 0.2 s"):
+        cell.preparation.go_home()
+    assert cell.arms.told == ["hold"]
+
+
+def test_when_the_safety_node_falls_silent_the_arms_hold_and_go_on_when_it_is_back(
+    cell, monkeypatch
+):
+    cell.raw["confirm_before_home"] = False
+    cell.arms.at["left"], cell.arms.goes = HOME_RAD + 0.3, False
+    later(0.3, lambda: setattr(cell, "beats", False))
+
+    def back():
+        cell.beats = cell.arms.goes = True
+
+    later(0.8, back)
+    cell.preparation.go_home()
+    went = [what for what in cell.arms.told if what == "hold" or what[1] == "home"]
+    assert went == [("left", "home", 0.1), "hold", ("left", "home", 0.1), ("right", "home", 0.1)]
+    assert [kind for kind, _ in cell.record] == ["heartbeat_lost"]
+    assert len({tuple(left) for left, _ in cell.checked}) > 2
+
+
+def test_a_heartbeat_that_stands_still_is_alive_but_watches_nothing():
+    signals = Signals()
+    assert not signals.alive and not signals.watching
+    signals.on_beat(7)
+    assert signals.alive and signals.watching
+    end = time.monotonic() + 1.5 * SILENT_S
+    while time.monotonic() < end:
+        signals.on_beat(7)
+    assert signals.alive and not signals.watching
+    signals.on_beat(8)
+    assert signals.watching
+    time.sleep(1.5 * SILENT_S)
+    signals.begin()
+    assert signals.watching and not signals.alive
+
+
+def seen(cell, poses):
+    """What the tracker says, look after look; the last one stays."""
+    def pose(name):
+        found = poses.pop(0) if len(poses) > 1 else poses[0]
+        if isinstance(found, Exception):
+            raise found
+        return np.array(found, dtype=float), np.zeros(6)
+
+    cell.sensors.pose = pose
+
+
+SCENE = SimpleNamespace(objects=[SimpleNamespace(name="pot")], task="lift_pot", seed=3)
+THERE = [0.5, 0, 0.05, 1, 0, 0, 0]
+
+
+def test_objects_have_to_lie_where_they_belong_for_a_while(cell):
+    seen(cell, [BenchError("pot is not seen"), THERE, [0.9, *THERE[1:]], THERE])
+    begun = time.monotonic()
+    cell.preparation.wait_for_objects(SCENE, np.array([THERE]))
+    assert time.monotonic() - begun > ready.STILL_S
+    seen(cell, [[0.55, 0, 0.05, 0.9, 0, 0, 0.436]])
+    with pytest.raises(BenchError, match=r"lift_pot seed 3 do not lie as they must: pot is 0.050 m"
+                       r" and 0.90 rad away from \(0.500, 0.000, 0.050\)"):  # fmt: skip
+        cell.preparation.wait_for_objects(SCENE, np.array([THERE]))
+
+
+def test_the_button_and_the_end_break_off_every_wait(cell):
+    seen(cell, [BenchError("pot is not seen")])
+    cell.sensors.picture = lambda camera: (_ for _ in ()).throw(BenchError("no picture"))
+    for press in (lambda: cell.signals.on_estop(True), cell.stopping.set):
+        press()
+        for wait in (lambda: cell.preparation.wait_for_objects(SCENE, np.array([THERE])),
+                     cell.preparation.wait_for_cameras):  # fmt: skip
+            with pytest.raises(BenchError, match="getting ready was broken off"):
+                wait()
+        cell.signals.on_estop(False)
+
+
+def test_each_camera_has_to_send_a_picture(cell, monkeypatch):
+    monkeypatch.setattr(ready, "CAMERAS_S", 0.2)
+    asked = []
+
+    def picture(camera):
+        asked.append(camera)
+        if asked.count(camera) < 3 or camera == "right_wrist":
+            raise BenchError(f"camera {camera}: nothing has come")
+
+    cell.sensors.picture = picture
+    with pytest.raises(BenchError, match="camera right_wrist: nothing has come"):
+        cell.preparation.wait_for_cameras()
+    assert asked.count("head") == asked.count("left_wrist") == 3
