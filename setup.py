@@ -40,6 +40,8 @@ setup(
             "world_node = bench_tasks.start:world",
             "franka_world_node = bench_tasks.start:franka_world",
             "standin_franka_node = bench_tasks.start:standin_franka",
+            "unitree_world_node = bench_tasks.start:unitree_world",
+            "standin_g1_node = bench_tasks.start:standin_g1",
             "layout_node = bench_tasks.start:layout",
             "planner_node = bench_tasks.start:planner",
             "policy_node = bench_tasks.start:policy",

@@ -15,12 +15,14 @@ import pinocchio as pin
 
 from bench_tasks import g1
 from bench_tasks.kinematics import pose_of, se3
+from bench_tasks.view import rotation_matrix
 from bench_tasks.vocabulary import ARMS
 
 __all__ = ["UpperBody", "upper_body"]
 
 LIMIT_MARGIN_RAD = 0.03
 TOLERANCE_M, TOLERANCE_RAD = 1e-4, 1e-3
+_GRAVITY_M_S2 = 9.81
 _ITERATIONS = 150
 _STAGNATION = 25
 _RESTARTS = 4
@@ -60,6 +62,15 @@ class UpperBody:
         """TCP poses (2, 7) in the pelvis' frame at joint positions (17,) rad."""
         pin.framesForwardKinematics(self._model, self._data, np.asarray(joints, float))
         return np.stack([pose_of(self._data.oMf[frame]) for frame in self._tcp])
+
+    def gravity(self, joints: np.ndarray, quat: np.ndarray) -> np.ndarray:
+        """Torques (17,) Nm that hold joints (17,) rad still, the pelvis being turned by `quat`.
+
+        `quat` (4,) wxyz turns the pelvis' frame into the world's.
+        """
+        down = rotation_matrix(quat).T @ np.array([0.0, 0.0, -_GRAVITY_M_S2])
+        self._model.gravity.linear = down
+        return pin.computeGeneralizedGravity(self._model, self._data, np.asarray(joints, float))
 
     def inverse(
         self, targets: dict[str, np.ndarray], start: np.ndarray, waist: bool = True,

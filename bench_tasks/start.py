@@ -10,9 +10,9 @@ import os
 import signal
 
 __all__ = [
-    "franka_world", "layout", "planner", "policy", "recorder", "safety", "standin_franka", "task",
-    "world",
-]
+    "franka_world", "layout", "planner", "policy", "recorder", "safety", "standin_franka",
+    "standin_g1", "task", "unitree_world", "world",
+]  # fmt: skip
 
 
 def _start(module: str) -> None:
@@ -59,6 +59,16 @@ def franka_world() -> None:
 def standin_franka() -> None:
     """Start the stand-in for a cell with two Franka arms."""
     _start("sim.standin_franka_node")
+
+
+def unitree_world() -> None:
+    """Start the node `world` of a Unitree G1."""
+    _start("hardware.unitree.world_node")
+
+
+def standin_g1() -> None:
+    """Start the stand-in for a G1 at a table."""
+    _start("sim.standin_g1_node")
 
 
 def layout() -> None:

@@ -186,16 +186,8 @@ class G1Body:
     def advance(self, data: mujoco.MjData, command: np.ndarray, target: np.ndarray) -> np.ndarray:
         """One control period; returns the action (19,) that was executed: `target` in limits."""
         robot, model = self.embodiment, self._model
-        # Centres of mass and gravity's torques of this very state: after `restore` they are others.
-        mujoco.mj_kinematics(model, data)
-        mujoco.mj_comPos(model, data)
-        mujoco.mj_comVel(model, data)
-        mujoco.mj_rne(model, data, 0, data.qfrc_bias)
         target = np.minimum(np.maximum(target, robot.low), robot.high)
-        wanted = self._balance.targets(
-            data.qpos[self._quat], data.qvel[self._spin], data.qpos[self.q_rows],
-            data.qvel[self.v_rows], self._share * (self._center(data) - self._usual_m)[:2],
-        )
+        wanted = self.balanced(data)
         begin = np.tile(wanted, (_SUBSTEPS, 1))
         columns = robot.joint_columns
         before, after = command[columns], target[columns]
@@ -205,6 +197,19 @@ class G1Body:
             data.qfrc_applied[self._upper] = data.qfrc_bias[self._upper]
             mujoco.mj_step(model, data)
         return target
+
+    def balanced(self, data: mujoco.MjData) -> np.ndarray:
+        """Targets (29,) rad of the balance policy, the legs' first, for the next period."""
+        model = self._model
+        # Centres of mass and gravity's torques of this very state: after `restore` they are others.
+        mujoco.mj_kinematics(model, data)
+        mujoco.mj_comPos(model, data)
+        mujoco.mj_comVel(model, data)
+        mujoco.mj_rne(model, data, 0, data.qfrc_bias)
+        return self._balance.targets(
+            data.qpos[self._quat], data.qvel[self._spin], data.qpos[self.q_rows],
+            data.qvel[self.v_rows], self._share * (self._center(data) - self._usual_m)[:2],
+        )
 
     def effort(self, data: mujoco.MjData) -> np.ndarray:
         """Torques (29,) Nm of the motors."""

@@ -5,16 +5,25 @@ Rows of motor commands are (29, 5): position, velocity, torque, kp, kd.
 
 from __future__ import annotations
 
+import struct
+
 import numpy as np
 
 from bench_tasks import g1
 from bench_tasks.unitree_hg import ARM_SDK, JOINTS, WEIGHT, is_signed
 
-__all__ = ["CONTROLS", "Firmware", "IdealJoints", "rows_of", "why_refused"]
+__all__ = [
+    "COMMAND", "CONTROLS", "MEASURED", "OWN_KD", "OWN_KP", "Firmware", "IdealJoints", "rows_of",
+    "weight_of", "why_refused",
+]  # fmt: skip
 
 CONTROLS = ("motion", "debug")
 """The robot's own controller is on and lets `rt/arm_sdk` have a share in the arms, by its weight;
 it is off, and `rt/lowcmd` has all motors."""
+COMMAND = struct.Struct(f"<?d{5 * JOINTS}d")
+MEASURED = struct.Struct(f"<{3 * JOINTS + 10}d")
+"""Between the process with the topics and the one with the joints: whether it is arm_sdk's, the
+weight, rows; q, dq, tau, quaternion, rate and acceleration of the pelvis."""
 DAMPING_KD = np.concatenate([np.full(g1.LEGS, 8.0), g1.UPPER_KD])
 OWN_KP = np.concatenate([g1.KP[: g1.LEGS], g1.UPPER_KP])
 OWN_KD = np.concatenate([g1.KD[: g1.LEGS], g1.UPPER_KD])

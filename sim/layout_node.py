@@ -14,7 +14,7 @@ from bench_tasks import cdr
 from bench_tasks.errors import BenchError
 from bench_tasks.node_ros import BenchNode, answer, parameter, to_message
 from bench_tasks.node_ros import main as run_node
-from bench_tasks.object_sets import read_set
+from bench_tasks.object_sets import ObjectSet, read_set
 from sim.world import SimWorld
 
 __all__ = ["LayoutNode", "main"]
@@ -27,9 +27,13 @@ class LayoutNode(BenchNode):
         """Create the services."""
         super().__init__(name)
         objects = parameter(self, "objects", "")
-        self.world = SimWorld(objects=read_set(objects) if objects else None)
+        self.world = self.new_world(read_set(objects) if objects else None)
         self.create_service(LoadEpisode, "/layout/load_episode", self._load)
         self.create_service(MoveObjects, "/layout/move_objects", self._move)
+
+    def new_world(self, objects: ObjectSet | None) -> SimWorld:
+        """The cell that is set up."""
+        return SimWorld(objects=objects)
 
     def _load(self, request: LoadEpisode.Request, response: LoadEpisode.Response):
         def work() -> None:

@@ -12,7 +12,6 @@ import json
 import os
 import signal
 import socket
-import struct
 import sys
 import time
 from collections import deque
@@ -36,6 +35,8 @@ from bench_tasks.unitree_hg import (  # noqa: E402
     signed,
 )
 from sim.g1_firmware import (  # noqa: E402
+    COMMAND,
+    MEASURED,
     Firmware,
     IdealJoints,
     rows_of,
@@ -43,7 +44,7 @@ from sim.g1_firmware import (  # noqa: E402
     why_refused,
 )
 
-__all__ = ["COMMAND", "DEFAULTS", "MEASURED"]
+__all__ = ["DEFAULTS", "StandIn", "main"]
 
 DEFAULTS: dict[str, Any] = {
     "domain": 0, "interface": "lo", "control": "motion", "rate_hz": 250.0, "mode_machine": 5,
@@ -51,8 +52,6 @@ DEFAULTS: dict[str, Any] = {
 }  # fmt: skip
 """`latency_s` each way; `loss` is the share of messages lost, each way; `noise_rad` the standard
 deviation of joint positions, velocities having ten times as much."""
-COMMAND = struct.Struct(f"<?d{5 * JOINTS}d")
-MEASURED = struct.Struct(f"<{3 * JOINTS + 10}d")
 HANDS = ("left", "right")
 COMMANDS = ("rt/lowcmd", ARM_SDK)
 HAND_SPEED = 3.0
@@ -80,7 +79,7 @@ class Elsewhere:
         """They go on by themselves."""
 
     def measured(self) -> np.ndarray | None:
-        """The newest measurement, None when there is none that is new."""
+        """The newest measurement; while a scene is being laid out the robot stands as it did."""
         newest = None
         try:
             while data := self._end.recv(4096):
@@ -90,7 +89,9 @@ class Elsewhere:
             pass
         except OSError:
             os._exit(0)
-        return None if newest is None else np.array(MEASURED.unpack(newest))
+        if newest is not None:
+            self._measured = np.array(MEASURED.unpack(newest))
+        return self._measured
 
 
 class StandIn:

@@ -6,7 +6,7 @@ import os
 import subprocess
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -137,6 +137,13 @@ class BusDriver:
             raise BenchError(f"no state of the robot: {self.fault or self.mode}")
         return state
 
+    @property
+    def told(self) -> np.ndarray:
+        """Where the commanded joints were last said to be told to be; BenchError when never."""
+        if self._newest is None:
+            raise BenchError(f"no state of the robot: {self.fault or self.mode}")
+        return self._newest.told
+
     # -- what it is told -------------------------------------------------------------------------
 
     def move(self, seq: int, q: Sequence[float], tau: Sequence[float], due_ns: int) -> None:
@@ -159,10 +166,11 @@ class BusDriver:
                 if self.mode not in ("dead", "refused"):
                     self._hear()
 
-    def ready(self) -> None:
+    def ready(self, heed: Callable[[], None] | None = None) -> None:
         """Bring the joints into control, held where they are; BenchError says why not.
 
-        A bus that has died is started anew, after what it left has been let go of.
+        A bus that has died is started anew, after what it left has been let go of. `heed` takes
+        what `poll` has to say, and may break this off.
         """
         end = time.monotonic() + CONNECT_S
         with self._lock:
@@ -179,6 +187,8 @@ class BusDriver:
                 self._begin()
         asked = False
         while True:
+            if heed is not None:
+                heed()
             for kind, reason in self.poll():
                 if kind == "driver_lost":
                     raise BenchError(reason)
@@ -197,9 +207,8 @@ class BusDriver:
 
     def hold(self) -> None:
         """Have the joints stay where they are told to be."""
-        state = self.state()
-        zero = [0.0] * len(state.told)
-        self.move(state.seq, state.told.tolist(), zero, time.monotonic_ns() + 20_000_000)
+        told = self.told
+        self.move(0, told.tolist(), [0.0] * len(told), time.monotonic_ns() + 20_000_000)
 
     def close(self) -> None:
         """Let go of the joints and end the process."""

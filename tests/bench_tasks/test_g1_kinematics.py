@@ -73,3 +73,19 @@ def test_what_is_out_of_reach_is_said_to_be_so_far(arms):
     far = arms.forward(g1.HOME_RAD)[1] + [1.0, 0.0, 0.0, 0, 0, 0, 0]
     _, left = arms.inverse({"right": far}, g1.HOME_RAD)
     assert 0.4 < left < 1.0
+
+
+def test_gravity_agrees_with_mujoco_however_the_pelvis_is_turned(arms):
+    model = build_g1_cell((), 0.74).model
+    data, body = mujoco.MjData(model), G1Body(model)
+    rng = np.random.default_rng(2)
+    base = model.joint("pelvis_free").qposadr[0]
+    for _ in range(10):
+        body.place(data)
+        joints, quat = near_home(rng), rng.normal(size=4)
+        quat /= np.linalg.norm(quat)
+        data.qpos[base + 3 : base + 7] = quat
+        data.qpos[body.q_rows[g1.LEGS :]] = joints
+        mujoco.mj_forward(model, data)
+        wanted = data.qfrc_bias[body.v_rows[g1.LEGS :]]
+        assert arms.gravity(joints, quat) == pytest.approx(wanted, abs=1e-6)

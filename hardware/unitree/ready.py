@@ -1,0 +1,106 @@
+"""A G1 gets ready for an episode: waist and arms taken over and home, all that is needed seen."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from bench_tasks import embodiments, g1
+from bench_tasks.errors import BenchError
+from bench_tasks.vocabulary import CONTROL_PERIOD_NS, ROBOT_PART, Scene
+from hardware.franka import ready
+from hardware.franka.signals import SILENT_S
+from hardware.unitree.driver import BusDriver
+
+__all__ = ["FATAL", "Preparation"]
+
+FATAL = "driver_lost"
+HOME_WITHIN_RAD = 0.05
+SETTLE_S, FRESH_S = 10.0, 5.0
+PERIOD_S = CONTROL_PERIOD_NS / 1e9
+_PEAK = 15 / 8
+"""The greatest speed of a minimum jerk profile, of its mean."""
+
+
+class Preparation(ready.Preparation):
+    """As two Franka arms do it, for the waist and arms of a robot that stands by itself."""
+
+    _drivers: BusDriver  # pyright: ignore[reportIncompatibleVariableOverride]
+
+    def go_home(self, send: Callable[[np.ndarray], None] | None = None) -> None:
+        """Take waist and arms over and bring them to their starting pose by `send(joints)`.
+
+        In a straight line of joint positions, gently at both ends. BenchError when something is in
+        the way of that; then they are held where they are, until the driver gives them back.
+        """
+        assert send is not None
+        raw = self._cell.raw
+        if raw["confirm_before_home"]:
+            self._signals.confirmed.clear()
+            self._say("waist and arms are going to go to their starting pose: stand clear, then "
+                      "call /world/confirm")  # fmt: skip
+            self._wait(self._signals.confirmed.is_set, ready.CONFIRM_S,
+                       "nobody called /world/confirm")  # fmt: skip
+        self._wait_for_safety()
+        self._drivers.ready(self._heed)
+        robot = embodiments.get("g1")
+        home, start = robot.home[robot.joint_columns], self._drivers.told
+        seconds = max(PERIOD_S, _PEAK * float(np.abs(home - start).max()) / raw["home_rad_s"])
+        begun, done = time.monotonic(), 0.0
+        while done < 1.0:
+            self._heed(moving=True)
+            done = min(1.0, (time.monotonic() - begun) / seconds)
+            share = done**3 * (10 - 15 * done + 6 * done**2)
+            send(start + share * (home - start))
+            time.sleep(PERIOD_S)
+
+        def is_home() -> bool:
+            send(home)
+            away = np.abs(self._drivers.state().q[g1.LEGS :] - home) if self._fresh() else None
+            return away is not None and bool(away.max() < HOME_WITHIN_RAD)
+
+        self._wait(is_home, SETTLE_S, "waist and arms are not home")
+
+    def wait_for_state(self) -> None:
+        """Until the robot is heard, and follows."""
+        self._wait(self._fresh, FRESH_S, "the robot is not heard, or does not follow")
+
+    def _fresh(self) -> bool:
+        try:
+            self._drivers.state()
+        except BenchError:
+            return False
+        return self._drivers.mode == "following"
+
+    def _heed(self, moving: bool = False) -> None:
+        """Take in what the driver and others say; BenchError when that ends the preparation."""
+        for kind, reason in self._drivers.poll():
+            self._event(kind, reason)
+            if kind == FATAL or (moving and kind == "command_refused"):
+                raise BenchError(reason)
+        if self._signals.estop.is_set():
+            raise BenchError("/safety/estop says true: getting ready was broken off")
+        if self._stopping.is_set():
+            raise BenchError("the node ends: getting ready was broken off")
+        if not moving:
+            return
+        if self._drivers.mode != "following":
+            raise BenchError(f"waist and arms are not under control: {self._drivers.mode}")
+        if not self._signals.alive:
+            raise BenchError(f"no heartbeat of the safety node for {SILENT_S:g} s")
+
+    def _misplaced(self, scene: Scene, wanted: np.ndarray) -> str:
+        """Which object lies wrong, or where the robot stands wrong, and by how much."""
+        layout: dict[str, Any] = self._cell.raw["layout"]
+        for item, target in zip(scene.objects, wanted, strict=True):
+            pose, _ = self._sensors.pose(item.name)
+            away = float(np.linalg.norm(pose[:3] - target[:3]))
+            turned = 2 * float(np.arccos(min(1.0, abs(float(pose[3:] @ target[3:])))))
+            most = layout["pelvis_m"] if item.kind == ROBOT_PART else layout["position_m"]
+            if away > most or turned > layout["angle_rad"]:
+                to = ", ".join(f"{v:.3f}" for v in target[:3])
+                return f"{item.name} is {away:.3f} m and {turned:.2f} rad away from ({to})"
+        return ""

@@ -1,0 +1,313 @@
+"""The node `world` made of a Unitree G1: the same topics and services as the simulated one.
+
+The robot's own controller keeps it on its feet; waist and arms follow the actions by arm_sdk. Fifty
+times a second, on a thread of its own, the state is put together from what was measured, published,
+and the next action handed on. What is not known ends the episode without a verdict, with its
+reason.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+import traceback
+from collections import deque
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from bench_interfaces.srv import MoveObjects
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from rclpy.qos import qos_profile_sensor_data
+from std_msgs.msg import Bool, UInt64
+from std_srvs.srv import Trigger
+
+from bench_tasks import embodiments, g1
+from bench_tasks.embodiments import with_openings
+from bench_tasks.errors import BenchError
+from bench_tasks.g1_kinematics import UpperBody
+from bench_tasks.images import DEFAULT_SIZE
+from bench_tasks.node_ros import LATCHED, LATEST, parameter, steady_timer
+from bench_tasks.node_ros import main as run_node
+from bench_tasks.view import compose
+from bench_tasks.vocabulary import CameraFrame, Scene, WorldState
+from bench_tasks.world_ros import WorldBase
+from hardware.franka.pictures_ros import Pictures
+from hardware.franka.sensors_ros import Sensors
+from hardware.franka.signals import SILENT_S, Signals
+from hardware.unitree.cell import driver_python, read_cell
+from hardware.unitree.driver import BusDriver
+from hardware.unitree.ready import FATAL, PERIOD_S, Preparation
+
+__all__ = ["UnitreeWorldNode", "main"]
+
+DUE_PERIODS = 1.5
+"""From a command until the joints are to be there: what it may come late by without a halt."""
+KEPT_GAPS = 50
+
+
+class UnitreeWorldNode(WorldBase):
+    """A G1 with rubber hands, cameras and a tracker."""
+
+    def __init__(self) -> None:
+        """Start the driver and listen to the sensors; UsageError when the cell is not right."""
+        # Of its own, not by a launch file's remapping: nothing unchecked must ever move these arms.
+        super().__init__(clocks=("realtime",), commands="/safety/action_chunk")
+        self._cell: Any = read_cell(parameter(self, "cell", "cell"))
+        self._body, self._robot = UpperBody(), embodiments.get("g1")
+        self._columns = self._robot.joint_columns
+        self._last, self._quaternion = self._robot.home.copy(), np.array([1.0, 0.0, 0.0, 0.0])
+        self._begun_ns = self._late = 0
+        self._held = self._loading = self._engaged = False
+        self._gaps: deque[str] = deque(maxlen=KEPT_GAPS)
+        self._signals = Signals()
+        self.sensors = Sensors(self._cell)
+        self._pictures = Pictures(
+            self, self._cell, self.sensors, parameter(self, "streams", ""),
+            parameter(self, "image_size", DEFAULT_SIZE),
+        )  # fmt: skip
+        self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
+        self.driver = BusDriver(driver_python(self._cell), self._cell.bus())
+        self._preparation = Preparation(
+            self._cell, self.driver, self.sensors, self._body, self._signals, self.stopping,  # pyright: ignore
+            self._record, self.get_logger().warning,
+        )  # fmt: skip
+        self._listen()
+        steady_timer(self, 1.0, self._diagnose)
+        self._ticker = threading.Thread(target=self._tick_on, daemon=True)
+        self._ticker.start()
+
+    def _listen(self) -> None:
+        """In the sensors' node: this one's thread may be waiting for what is said there."""
+        signals = self._signals
+        self.sensors.hear(
+            UInt64, "/safety/heartbeat", lambda beat: signals.on_beat(beat.data), LATEST
+        )
+        # Heard from who speaks once, and from who does not care whether he is heard.
+        for qos in (qos_profile_sensor_data, LATCHED):
+            self.sensors.hear(Bool, "/safety/estop", lambda m: signals.on_estop(m.data), qos)
+        self.sensors.offer(Trigger, "/world/confirm", self._confirm)
+
+    def _confirm(self, _: Trigger.Request, response: Trigger.Response):
+        self._signals.confirmed.set()
+        response.success = True
+        return response
+
+    def close(self) -> None:
+        """Give waist and arms back to the robot's own controller."""
+        self._ticker.join(timeout=1.0)
+        self.driver.close()
+        self.sensors.close()
+
+    def _record(self, kind: str, reason: str) -> None:
+        if kind == "robot_gap":
+            self._gaps.append(reason)
+        self.event(kind, reason=reason)
+
+    def load(self, task: str, seed: int, config: dict[str, Any]) -> tuple[Scene, WorldState]:
+        """Waist and arms to their starting pose, then the objects where they belong."""
+        raw, preparation = self._cell.raw, self._preparation
+        self._loading, self._engaged = True, False
+        try:
+            preparation.go_home(lambda joints: self._send(0, joints, time.monotonic()))
+            # From here on the ticking thread keeps them there.
+            self._last, self._engaged = self._robot.home.copy(), True
+            told = self.sensors.lay_out(task, seed, json.dumps(config), raw["layout"]["wait_s"])
+            contacts = "all" if raw["contacts"]["topic"] else "hands"
+            scene = replace(Scene.from_json(told.scene), robot="unitree", contacts=contacts)
+            if scene.embodiment != self._robot.name:
+                raise BenchError(f"{task} is a task of {scene.embodiment}, not of the G1")
+            wanted = np.asarray(told.state.object_pose).reshape(-1, 7)
+            preparation.wait_for_objects(scene, wanted)
+            preparation.wait_for_cameras()
+            preparation.wait_for_state()
+            self._begun_ns, self._held = time.monotonic_ns(), False
+            self._signals.begin()
+            return scene, self._measured(scene, 0, 0)
+        except BaseException:
+            self._stay()
+            self._engaged = self.driver.mode == "following"
+            raise
+        finally:
+            self._loading = False
+
+    # -- 50 times a second -----------------------------------------------------------------------
+
+    def _tick_on(self) -> None:
+        due = time.monotonic()
+        while not self.stopping.is_set():
+            time.sleep(max(0.0, due - time.monotonic()))
+            now = time.monotonic()
+            if now - due > PERIOD_S:
+                self._late += 1
+                due = now  # what was missed is not made up for in haste
+            try:
+                if self.ticking:
+                    self._tick(due)
+                else:
+                    self._between()
+            except Exception:  # noqa: BLE001 - arms must not be left to a thread that has died
+                self._give_up(traceback.format_exc())
+            due += PERIOD_S
+
+    def _tick(self, at_s: float) -> None:
+        """The state now, and the action from now on."""
+        state, scene = self.state, self.scene
+        assert state is not None and scene is not None
+        try:
+            self._heed()
+            stamp = max(time.monotonic_ns() - self._begun_ns, state.stamp_ns + 1)
+            safe = self._safe()
+            measured = self._measured(scene, state.seq + 1, stamp)
+            if safe:
+                self._follow(self.due(measured.seq))
+            self._send(measured.seq, self._last[self._columns], at_s)
+            self.publish(measured)
+            self._pictures.stream(measured)
+        except BenchError as error:
+            self._give_up(str(error))
+
+    def _between(self) -> None:
+        """Keep waist and arms where they are, or else the driver would give them back."""
+        if not self._loading:
+            for kind, reason in self.driver.poll():
+                self._record(kind, reason)
+                if kind == FATAL:
+                    self._engaged = False
+        if self._engaged:
+            self._send(0, self._last[self._columns], time.monotonic())
+
+    def _heed(self) -> None:
+        """Put on record what the driver says; BenchError when the episode cannot go on."""
+        for kind, reason in self.driver.poll():
+            if kind == FATAL:
+                self._engaged = False
+                raise BenchError(reason)
+            self._record(kind, reason)
+            if kind == "command_refused":
+                self._stay()
+
+    def _follow(self, due: np.ndarray) -> None:
+        """The first action that is due, within the joints' ranges; the last one when none is."""
+        if not len(due):
+            return
+        wanted = np.clip(due[0], self._robot.low, self._robot.high)
+        away = np.abs(wanted - self._last)[self._columns]
+        k, limit = int(away.argmax()), self._cell.raw["bus"]["max_jump_rad"]
+        if away[k] <= limit:
+            self._last = wanted
+            return
+        self.chunk = None
+        self.refuse("bad_chunk", f"it begins {away[k]:.3f} rad away at "
+                    f"{g1.JOINT_NAMES[g1.LEGS + k]}, more than {limit:g} rad")  # fmt: skip
+
+    def _safe(self) -> bool:
+        """Whether the safety node sees what the arms do; if it does not, they hold."""
+        safe = self._signals.watching
+        if not safe and not self._held:
+            self._record("heartbeat_lost", f"no heartbeat of the safety node for {SILENT_S:g} s: "
+                         "waist and arms hold")  # fmt: skip
+            self._stay()
+        if not safe:
+            self.chunk = None
+        self._held = not safe
+        return safe
+
+    def _stay(self) -> None:
+        """From here on waist and arms are where they are told to be now."""
+        self.chunk = None
+        try:
+            self._last = with_openings(self.driver.told, 0.0)
+        except BenchError:
+            pass  # it was never heard, so nothing was ever told
+
+    def _give_up(self, reason: str) -> None:
+        """Waist and arms are held; the conductor ends the episode without a verdict."""
+        self.ticking = False
+        self._stay()
+        self.get_logger().error(reason)
+        self.event("world_lost", reason=reason, fatal=True)
+
+    def _send(self, seq: int, joints: np.ndarray, at_s: float) -> None:
+        """Command joints (17,), holding up what they weigh."""
+        torque = np.zeros(len(joints))
+        if self._cell.raw["gravity"]:
+            torque = self._body.gravity(joints, self._quaternion)
+        due_ns = int((at_s + DUE_PERIODS * PERIOD_S) * 1e9)
+        self.driver.move(seq, joints.tolist(), torque.tolist(), due_ns)
+
+    def _measured(self, scene: Scene, seq: int, stamp_ns: int) -> WorldState:
+        """The state now; BenchError when any of it is not known."""
+        if self.driver.mode != "following":
+            raise BenchError(f"waist and arms are not under control: {self.driver.mode}")
+        state = self.driver.state()
+        self._quaternion = state.quaternion
+        seen = [self.sensors.pose(item.name) for item in scene.objects]
+        poses = np.array([pose for pose, _ in seen]).reshape(-1, 7)
+        names = [item.name for item in scene.objects]
+        pelvis = poses[names.index(self._robot.base)]
+        hands = [compose(pelvis, hand) for hand in self._body.forward(state.q[g1.LEGS :])]
+        if scene.contacts == "all":
+            pairs, forces = self.sensors.contacts()
+        else:  # rubber hands feel nothing
+            pairs, forces = np.zeros((0, 2), np.uint16), np.zeros(0)
+        return WorldState(
+            seq=seq, stamp_ns=stamp_ns, joint_position=state.q, joint_velocity=state.dq,
+            joint_effort=state.tau, gripper_opening=np.zeros(2), ee_pose=np.stack(hands),
+            command=self._last.copy(), object_pose=poses,
+            object_twist=np.array([twist for _, twist in seen]).reshape(-1, 6),
+            contact_pair=pairs, contact_force=forces,
+        )  # fmt: skip
+
+    # -- pictures and the rest -------------------------------------------------------------------
+
+    def capture(self, cameras: tuple[str, ...], depth: bool) -> tuple[CameraFrame, ...]:
+        """The newest picture of each camera, at the size asked for, stamped with the state."""
+        return self._pictures.take(cameras, depth, self.state)
+
+    def publish_pictures(self, frames: tuple[CameraFrame, ...]) -> None:
+        """Publish pictures with their calibration."""
+        self._pictures.publish(frames)
+
+    def picture_publishers(self) -> list[Any]:
+        """What a recorder listens to."""
+        return self._pictures.publishers
+
+    def move(self, poses: dict[str, np.ndarray]) -> None:
+        """Have whoever lays things out put objects elsewhere."""
+        numbers = np.concatenate(list(poses.values())).tolist()
+        request = MoveObjects.Request(names=list(poses), poses=numbers)
+        self.sensors.move(request, self._cell.raw["layout"]["wait_s"])
+
+    def _diagnose(self) -> None:
+        """What a technician wants to know, once a second."""
+        driver, values = self.driver, {"mode": self.driver.mode}
+        good, text = driver.mode in ("idle", "engaging", "following"), driver.fault or driver.mode
+        try:
+            state = driver.state()
+            values |= {
+                "weight": f"{state.weight:.2f}", "rate_hz": f"{state.rate_hz:.0f}",
+                "heard_hz": f"{state.heard_hz:.0f}", "messages_not_used": str(state.bad),
+            }  # fmt: skip
+        except BenchError as error:
+            good, text = False, str(error)
+        values |= {"gaps": str(len(self._gaps)), "late_periods": str(self._late),
+                   "newest_gap": self._gaps[-1] if self._gaps else "none"}  # fmt: skip
+        array = DiagnosticArray()
+        array.header.stamp = self.get_clock().now().to_msg()
+        array.status.append(DiagnosticStatus(
+            level=DiagnosticStatus.OK if good else DiagnosticStatus.ERROR, message=text,
+            name="bench_tasks: robot",
+            values=[KeyValue(key=key, value=value) for key, value in values.items()],
+        ))  # fmt: skip
+        self._diagnostics.publish(array)
+
+
+def main(args: list[str] | None = None) -> None:
+    """Entry point of `unitree_world_node`."""
+    run_node(UnitreeWorldNode, args)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,132 @@
+"""A stand-in for a G1 at a table: what is under the driver, without a robot.
+
+Unitree's DDS topics are those of `standin_g1` in a process of its own, in the driver's environment;
+the motors behind them are those of the scene's G1, which its own controller keeps on its feet. What
+the scene shows is published as a lab's own drivers would (`standin_ros`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from bench_tasks.errors import UsageError
+from bench_tasks.node_ros import main as run_node
+from bench_tasks.node_ros import parameter
+from bench_tasks.object_sets import ObjectSet
+from bench_tasks.unitree_hg import ARM_SDK, JOINTS
+from bench_tasks.vocabulary import ActionChunk
+from sim.g1_driven import EXCHANGE_S, DrivenWorld
+from sim.g1_firmware import COMMAND, MEASURED, Firmware
+from sim.standin_ros import CAMERAS, StandIn
+
+__all__ = ["G1StandInNode", "main"]
+
+FIRST_TASK = "reach_both_hands"
+"""What the robot stands at before anything is laid out: it is on before its driver is."""
+BEHIND_S = 0.1
+
+
+class G1StandInNode(StandIn):
+    """The scene, and the process with its robot's topics."""
+
+    def __init__(self) -> None:
+        """Start the robot; UsageError when the driver's environment is not there."""
+        self._firmware = Firmware()
+        self._due_s = time.monotonic()
+        super().__init__()
+        given = parameter(self, "python", "")
+        python = Path(given) if given else Path(sys.prefix) / "unitree/bin/python"
+        if not python.exists():
+            raise UsageError(f"the stand-in G1 has no Python at {python}: run make unitree")
+        settings = json.loads(parameter(self, "standin", "{}"))
+        domain = int(os.environ.get("ROS_DOMAIN_ID") or 0)
+        self._end, self._process = self._started(str(python), {"domain": domain, **settings})
+        self.begin()
+        self.in_scene(lambda: self.world.reset(FIRST_TASK, 0))
+
+    def new_world(self, objects: ObjectSet | None) -> DrivenWorld:
+        """The cell whose robot is driven from here."""
+        return DrivenWorld(self._exchange, objects=objects)
+
+    def _started(self, python: str, settings: dict) -> tuple[socket.socket, subprocess.Popen]:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        environment = {k: v for k, v in os.environ.items() if k != "LD_LIBRARY_PATH"}
+        environment |= {"OMP_NUM_THREADS": "1", "PYTHONPATH": ""}
+        with theirs:
+            process = subprocess.Popen(
+                [python, str(Path(__file__).with_name("standin_g1.py")), json.dumps(settings),
+                 str(theirs.fileno())],
+                pass_fds=[theirs.fileno()], env=environment, start_new_session=True,
+            )  # fmt: skip
+        ours.setblocking(False)
+        return ours, process
+
+    def close(self) -> None:
+        """The robot's process ends with its socket."""
+        super().close()
+        self._end.close()
+        self._process.terminate()
+
+    def lay_out(self, task: str, seed: int, vary: tuple[str, ...]):
+        """Put robot and objects where they belong."""
+
+        def work():
+            found = self.world.reset(task, seed, vary)
+            self.world.capture(CAMERAS[:1])  # to open the renderer takes a while
+            return found
+
+        return self.in_scene(work)
+
+    def period(self) -> None:
+        """One control period of the scene, which takes as long as one."""
+        scene = self.world.scene
+        if scene is None:
+            return
+        hold = np.zeros((1, len(self.world.state.command)))  # whatever: it is driven from outside
+        (state,) = self.world.step(ActionChunk(self.world.state.seq, hold))
+        self.show(scene, state)
+
+    def _exchange(self, measured: np.ndarray, own: np.ndarray) -> np.ndarray:
+        """Wait for the time that it is in the scene, then hand over what is new, both ways."""
+        now = time.monotonic()
+        self._due_s = max(self._due_s + EXCHANGE_S, now - BEHIND_S)
+        time.sleep(max(0.0, self._due_s - now))
+        try:
+            while data := self._end.recv(4096):
+                arms, weight, *numbers = COMMAND.unpack(data)
+                rows = np.array(numbers).reshape(JOINTS, 5)
+                self._firmware.take(ARM_SDK if arms else "rt/lowcmd", rows, weight, self._due_s)
+            self._lost()
+        except BlockingIOError:
+            pass
+        except OSError:
+            self._lost()
+        try:
+            self._end.send(MEASURED.pack(*measured))
+        except BlockingIOError:
+            pass
+        except OSError:
+            self._lost()
+        return self._firmware.motors(own, self._due_s)
+
+    def _lost(self) -> None:
+        if not self.stopping.is_set():
+            self.get_logger().error("the process with the robot's topics has ended")
+            self.stop(1)
+
+
+def main(args: list[str] | None = None) -> None:
+    """Entry point of `standin_g1_node`."""
+    run_node(G1StandInNode, args)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,45 @@
+"""The file that describes a cell with a G1."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from bench_tasks.errors import UsageError
+from hardware.unitree.cell import driver_python, read_cell, shipped_cells
+
+
+def test_those_that_come_with_the_package(monkeypatch):
+    assert shipped_cells() == ["cell", "standin"]
+    monkeypatch.setenv("ROS_DOMAIN_ID", "42")
+    standin, real = read_cell("standin"), read_cell("cell")
+    assert standin.bus()["domain"] == 42 and standin.bus()["interface"] == "lo"
+    assert real.domain == 0 and real.bus()["interface"] == "eth0"
+    assert real.raw["confirm_before_home"] and real.bus()["accept_cyclonedds"] == ""
+    assert real.frame("pelvis") == "object/pelvis"
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"robot": "h1"}, "unknown robot 'h1'"),
+        ({"domain": 300}, "domain must be a whole number from -1 to 232, got 300"),
+        ({"domain": -1, "interface": "eth0"}, "domain must be the robot's own"),
+        ({"interface": ""}, "interface must be a text that is not empty"),
+        ({"speed": 1}, "speed"),
+        ({"accept_cyclonedds": 11}, "accept_cyclonedds must be text, got 11"),
+    ],
+)
+def test_a_wrong_value_is_named(tmp_path, change, why):
+    raw = yaml.safe_load((Path("hardware/unitree") / "standin.yaml").read_text())
+    path = tmp_path / "mine.yaml"
+    path.write_text(yaml.safe_dump({**raw, **change}))
+    with pytest.raises(UsageError) as error:
+        read_cell(str(path))
+    assert why in str(error.value) and "\n" not in str(error.value)
+
+
+def test_a_missing_driver_says_what_to_do(tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.prefix", str(tmp_path))
+    with pytest.raises(UsageError, match="make unitree"):
+        driver_python(read_cell("standin"))
