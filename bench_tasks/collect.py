@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from bench_tasks import tasks
 from bench_tasks.config import DEMONSTRATION_SEEDS, RunConfig
 from bench_tasks.episode import Sink
 from bench_tasks.errors import UsageError
@@ -21,6 +22,7 @@ from bench_tasks.vocabulary import (
     ACTION_SIZE,
     ARM_COLUMNS,
     CONTROL_PERIOD_NS,
+    FR3_PAIR,
     GRIPPER_COLUMNS,
     ActionChunk,
     CameraFrame,
@@ -59,7 +61,13 @@ class CollectConfig(RunConfig):
     disturb: float = 0.0
 
     def checked(self) -> RunConfig:
-        """As of `RunConfig`, and the rate and the disturbance."""
+        """As of `RunConfig`, and the rate, the disturbance and whose demonstrations these are."""
+        for name in self.tasks:
+            if tasks.get(name).embodiment != FR3_PAIR:
+                raise UsageError(
+                    f"demonstrations are of {FR3_PAIR} alone, {name} is for "
+                    f"{tasks.get(name).embodiment}: choose from {', '.join(tasks.names())}"
+                )
         if self.picture_hz not in RATES_HZ:
             rates = ", ".join(map(str, RATES_HZ))
             raise UsageError(f"picture-hz must be one of {rates}, got {self.picture_hz:g}")

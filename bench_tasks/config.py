@@ -9,7 +9,7 @@ from pathlib import Path
 from reprlib import repr as short
 from typing import Any
 
-from bench_tasks import tasks
+from bench_tasks import embodiments, tasks
 from bench_tasks.errors import UsageError, unknown
 from bench_tasks.execution import Execution, check_latency
 from bench_tasks.images import DEFAULT_SIZE, parse_size
@@ -70,9 +70,8 @@ class RunConfig:
         ):  # fmt: skip
             if len(set(names)) != len(names):
                 raise UsageError(f"{what} is named twice: {', '.join(names)}")
-        for axis in self.vary:
-            if axis not in AXES:
-                raise unknown("axis", axis, AXES)
+        for robot in dict.fromkeys(tasks.get(name).embodiment for name in self.tasks):
+            embodiments.get(robot).check_axes(self.vary)
         parse_size(self.image_size)
         _ = self.evolved  # UsageError when it cannot be read
         if self.episodes < 1:

@@ -11,7 +11,7 @@ from typing import Any
 
 from bench_tasks.tasks.base import Task
 from bench_tasks.view import View
-from bench_tasks.vocabulary import ARMS, ROBOT_PART, Scene
+from bench_tasks.vocabulary import ROBOT_PART, Scene
 
 __all__ = ["Coordination"]
 
@@ -19,7 +19,6 @@ MOVING_RAD_S = 0.03
 """An arm works when one of its joints is faster than this ..."""
 GRIPPER_M_S = 0.01
 """... or its fingers are told to open or close faster than this."""
-KEPT_OPEN_M = 0.002
 
 
 class Coordination:
@@ -64,12 +63,8 @@ class Coordination:
 
     def _on_hold(self, view: View, period_ns: int) -> None:
         state = view.state
-        # Most states end here: a hand that holds something is kept open by it.
-        for k in range(2):
-            if not state.gripper_opening[k] - state.command[8 * k - 9] > KEPT_OPEN_M:
-                return
         for name in self._loose:
-            if all(view.grasped(name, arm) for arm in ARMS):
+            if self._task.both_hold(view, name):
                 self._held_ns += period_ns
                 self._tilt_rad = max(self._tilt_rad, self._task.slope(view, name))
                 offset = abs(float(state.ee_pose[0, 2] - state.ee_pose[1, 2]))

@@ -12,8 +12,9 @@ import cv2
 import numpy as np
 
 from bench_tasks.bag import Recording, find_bags, frames, read_bag
+from bench_tasks.embodiments import misfit
 from bench_tasks.errors import UnscoredError, UsageError
-from bench_tasks.vocabulary import ACTION_SIZE
+from bench_tasks.vocabulary import ACTION_SIZE, FR3_PAIR
 
 __all__ = [
     "DataHash", "Demonstration", "data_hash", "read_bag_demonstration", "read_demonstrations",
@@ -109,6 +110,11 @@ def read_bag_demonstration(path: Path) -> Demonstration:
     scene, states, verdict = recording.scene, recording.states, recording.verdict
     if scene is None or verdict is None:
         raise UnscoredError(f"it has no {'scene' if scene is None else 'verdict'}")
+    if scene.embodiment != FR3_PAIR:
+        raise UnscoredError(f"its robot is {scene.embodiment}: only {FR3_PAIR} is trained on")
+    wrong = next(filter(None, (misfit(scene, state) for state in states)), "")
+    if wrong:
+        raise UnscoredError(wrong)
     if [state.seq for state in states] != list(range(len(states))) or len(states) < 2:
         raise UnscoredError("its states are not consecutive from 0 on")
     if scene.control_period_ns < 1:

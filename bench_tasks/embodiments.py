@@ -15,9 +15,9 @@ from functools import cache
 import numpy as np
 
 from bench_tasks.errors import unknown
-from bench_tasks.vocabulary import ARMS, FR3_PAIR, MAX_OPENING_M
+from bench_tasks.vocabulary import AXES, FR3_PAIR, MAX_OPENING_M, Scene, WorldState
 
-__all__ = ["NAMES", "Embodiment", "get"]
+__all__ = ["NAMES", "Embodiment", "get", "misfit", "with_openings"]
 
 NAMES = (FR3_PAIR, "g1")
 
@@ -27,7 +27,8 @@ class Embodiment:
     """One kind of robot.
 
     `home`, `low` and `high` (n,) are in the layout of an action. `base` names the robot's floating
-    base among the objects of a scene, "" where it is bolted down.
+    base among the objects of a scene, "" where it is bolted down. `axes` are those of scene
+    randomisation that make sense with it.
     """
 
     name: str
@@ -36,11 +37,19 @@ class Embodiment:
     low: np.ndarray
     high: np.ndarray
     base: str = ""
+    axes: tuple[str, ...] = AXES
 
     @property
     def action_size(self) -> int:
         """Numbers in an action."""
         return len(self.home)
+
+    def check_axes(self, vary: tuple[str, ...]) -> None:
+        """UsageError on an axis that does not exist or makes no sense with this robot."""
+        for axis in vary:
+            if axis not in self.axes:
+                kind = f"axis for {self.name}" if axis in AXES else "axis"
+                raise unknown(kind, axis, self.axes)
 
     @property
     def opening_columns(self) -> np.ndarray:
@@ -51,11 +60,6 @@ class Embodiment:
     def joint_columns(self) -> np.ndarray:
         """Columns of an action that are joint positions."""
         return np.setdiff1d(np.arange(self.action_size), self.opening_columns)
-
-    @property
-    def commanded(self) -> tuple[str, ...]:
-        """Names of the joints that actions command, in their order."""
-        return self.joint_names[-(self.action_size - len(ARMS)) :]
 
 
 def with_openings(joints: np.ndarray, opening_m: float) -> np.ndarray:
@@ -81,5 +85,27 @@ def get(name: str) -> Embodiment:
         return Embodiment(
             name, g1.JOINT_NAMES, with_openings(g1.HOME_RAD, 0.0), with_openings(low, 0.0),
             with_openings(high, 0.0), g1.PELVIS,
+            # Its table has three heights as it is, and it has no fingers whose friction could vary.
+            tuple(axis for axis in AXES if axis not in ("table_height", "friction")),
         )
     raise unknown("robot", name, NAMES)
+
+
+def misfit(scene: Scene, state: WorldState) -> str:
+    """Why a state cannot be one of this scene, whose robot has so many joints; "" when it can.
+
+    UsageError when nobody knows the scene's robot.
+    """
+    robot = get(scene.embodiment)
+    for what, found, wanted in (
+        ("joint", state.joint_position.shape, (len(robot.joint_names),)),
+        ("command", state.command.shape, (robot.action_size,)),
+        ("object", state.object_pose.shape, (len(scene.objects), 7)),
+    ):
+        if found != wanted:
+            count, right = ("x".join(map(str, size)) for size in (found, wanted))
+            return f"state {state.seq} has {count} {what} numbers, the {robot.name}'s {right}"
+    last = int(state.contact_pair.max(initial=0))
+    if last >= len(scene.entities):
+        return f"state {state.seq} has a contact of party {last} of {len(scene.entities)}"
+    return ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from bench_tasks.coordination import Coordination
+from bench_tasks.embodiments import misfit
 from bench_tasks.errors import UnscoredError
 from bench_tasks.tasks.base import Ask, Task
 from bench_tasks.view import View
@@ -20,11 +21,18 @@ class Monitor:
     """Watches one episode; feed it every state in order and every event, then ask `verdict`."""
 
     def __init__(self, task: Task, scene: Scene) -> None:
-        """Start watching `task` in `scene`."""
+        """Start watching `task` in `scene`; UnscoredError when that is of another robot."""
+        if scene.embodiment != task.embodiment:
+            raise UnscoredError(
+                f"unscored: the scene's robot is {scene.embodiment}, {task.name} is for "
+                f"{task.embodiment}"
+            )
         self._task, self._scene = task, scene
         self._goal = task.goal(scene)
         self._stages = {check.name: False for check in task.stages(scene)}
         self._stage_checks = task.stages(scene)
+        self._since_ns: dict[str, int] = {}
+        """Since when a stage that is not reached yet has been holding."""
         self._invariants = task.invariants(scene)
         self._asks = {
             step.question.name: step for step in task.prologue(scene) if isinstance(step, Ask)
@@ -72,12 +80,16 @@ class Monitor:
             raise ValueError(f"state {state.seq} is not later than state {self._last.seq}")
         if gap_ns > MAX_GAP_PERIODS * self._scene.control_period_ns:
             self._held_since_ns = None
+            self._since_ns.clear()
             gap_ns = 0
         self._last = state
         if self._start is None:
             self._start = state
         if self.finished:
             return
+        wrong = "" if self._unjudged else misfit(self._scene, state)
+        if wrong:
+            self._unjudged = f"unscored: {wrong}"
         if not _finite(state):
             self._broken = "every number finite"
             return
@@ -100,8 +112,13 @@ class Monitor:
                 return
         before = {name for name, reached in self._stages.items() if reached}
         for check in self._stage_checks:
-            if check.name not in before and before.issuperset(check.after) and check.holds(view):
-                self._stages[check.name] = True
+            if check.name in before or not before.issuperset(check.after):
+                continue
+            if not check.holds(view):
+                self._since_ns.pop(check.name, None)
+                continue
+            since_ns = self._since_ns.setdefault(check.name, state.stamp_ns)
+            self._stages[check.name] = state.stamp_ns - since_ns >= round(check.hold_s * 1e9)
         self._unmet = [check.name for check in self._goal.checks if not check.holds(view)]
         self._unmet += [f"{name} before" for name in self._goal.after if not self._stages[name]]
         if not self._unmet and not view.all_at_rest():

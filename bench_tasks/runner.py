@@ -75,7 +75,7 @@ def check(config: RunConfig) -> RunConfig:
     if config.jobs > 1 and config.planner.partition(":")[0].strip() == "human":
         raise UsageError(f"planner human needs the terminal: jobs must be 1, got {config.jobs}")
     check_planner(config.planner)
-    check_policy(config.policy)
+    check_policy(config.policy, config.tasks)
     import sim.world  # noqa: F401 - chooses the renderer, before anything else brings in mujoco
     from sim.objects import check_set
     from sim.scene import CAMERAS

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from bench_tasks.coordination import GRIPPER_M_S, KEPT_OPEN_M, MOVING_RAD_S
+from bench_tasks.coordination import GRIPPER_M_S, MOVING_RAD_S
 from bench_tasks.robots import TCP_OFFSET_M, base_position
-from bench_tasks.view import View
+from bench_tasks.view import SQUEEZE_M, View
 from bench_tasks.vocabulary import ARMS, FR3_PAIR, GRIPPER_COLUMNS, Event, Scene, WorldState
 
 __all__ = ["MEASURES", "PARTNER", "PARTNERS", "check_teamwork", "tcp_position", "teamwork_of"]
@@ -93,7 +93,7 @@ def _measured(scene: Scene, states: Sequence[WorldState]) -> dict[str, float]:
     opening = np.stack([s.gripper_opening for s in states])
     grips = np.abs(np.diff(told, axis=0)) > GRIPPER_M_S * spent_s[:, None]
     left, right = ((speed > MOVING_RAD_S).any(axis=2) | grips).T
-    kept_open = (opening - told > KEPT_OPEN_M).all(axis=1)
+    kept_open = (opening - told > SQUEEZE_M).all(axis=1)
     fingers = {f"{arm}_finger{n}" for arm in ARMS for n in (1, 2)}
     known = fingers <= set(scene.entities)
     loose = [item.name for item in scene.objects if known and not item.fixed]

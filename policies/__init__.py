@@ -2,16 +2,20 @@
 
 To add one, write a class that has the methods of `protocols.Planner` or `protocols.Policy` and
 takes no arguments, and enter `name: "module:Class"` here. One with options has a dataclass
-`Options` with defaults and takes an instance of it: `name:key=value,...` then fills it in.
+`Options` with defaults and takes an instance of it: `name:key=value,...` then fills it in. A policy
+that moves other robots than the FR3 pair names them all as `robots`.
 """
 
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterable
 from typing import Any
 
+from bench_tasks import tasks
 from bench_tasks.errors import BenchError, UsageError, unknown
 from bench_tasks.protocols import Planner, Policy
+from bench_tasks.vocabulary import FR3_PAIR
 from policies.planners.options import build, read_spec
 
 __all__ = [
@@ -99,6 +103,12 @@ def make_policy(spec: str) -> Policy:
     return _make("policy", spec, POLICIES)
 
 
-def check_policy(spec: str) -> None:
-    """UsageError when `make_policy` would raise one."""
-    make_policy(spec)
+def check_policy(spec: str, names: Iterable[str] = ()) -> None:
+    """UsageError when `make_policy` would raise one, or it cannot move the robot of a task."""
+    robots = getattr(make_policy(spec), "robots", (FR3_PAIR,))
+    for name in names:
+        robot = tasks.get(name).embodiment
+        if robot not in robots:
+            raise UsageError(
+                f"policy {spec} moves {' and '.join(robots)} alone, {name} is for {robot}"
+            )

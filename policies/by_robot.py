@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from bench_tasks import embodiments
+from bench_tasks.errors import UsageError
 from bench_tasks.vocabulary import FR3_PAIR, ActionChunk, Observation, Plan, Scene
+from policies.humanoid import HumanoidPolicy
 from policies.skills import SkillOptions, SkillPolicy
 
 __all__ = ["RobotSkills"]
 
 
 class RobotSkills:
-    """The FR3 pair by `skills.SkillPolicy`, the G1 by `humanoid.HumanoidPolicy`."""
+    """The FR3 pair by `skills.SkillPolicy`, the G1 by `humanoid.HumanoidPolicy`.
+
+    Its version names both, and the scene says which of them it was. The options are those of
+    `SkillPolicy`: with one that is not as it is by default only the pair can be moved.
+    """
 
     Options = SkillOptions
-    metadata = SkillPolicy.metadata
+    metadata = replace(
+        SkillPolicy.metadata,
+        version=f"{SkillPolicy.metadata.version}, humanoid {HumanoidPolicy.metadata.version}",
+    )
 
     def __init__(self, options: SkillOptions | None = None) -> None:
         """As `SkillPolicy`, to which the options go."""
+        usual = options is None or options == SkillOptions()
+        self.robots = embodiments.NAMES if usual else (FR3_PAIR,)
         self._pair = SkillPolicy(options)
-        self._own = self._pair
+        self._own: SkillPolicy | HumanoidPolicy = self._pair
 
     @property
     def realtime(self) -> bool:
@@ -29,12 +43,14 @@ class RobotSkills:
         self._pair.realtime = value
 
     def reset(self, scene: Scene, seed: int) -> None:
-        """Begin an episode with the policy of its robot."""
-        self._own = self._pair
-        if scene.embodiment != FR3_PAIR:
-            from policies.humanoid import HumanoidPolicy
-
-            self._own = HumanoidPolicy()
+        """Begin an episode with the policy of its robot; UsageError where options are not its."""
+        if scene.embodiment not in self.robots:
+            raise UsageError(
+                f"options of policy skills are for {' and '.join(self.robots)}, {scene.task} is "
+                f"for {scene.embodiment}"
+            )
+        # Of the humanoid's nothing is loaded for who has the pair alone.
+        self._own = self._pair if scene.embodiment == FR3_PAIR else HumanoidPolicy()
         self._own.reset(scene, seed)
 
     def accept(self, plan: Plan) -> None:

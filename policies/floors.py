@@ -34,6 +34,7 @@ class HoldPolicy:
     """Repeats the last command for ever; a plan changes nothing."""
 
     metadata = Metadata("hold", "1")
+    robots = embodiments.NAMES
 
     def reset(self, scene: Scene, seed: int) -> None:
         """There is nothing to forget."""
@@ -55,6 +56,7 @@ class RandomPolicy:
     """
 
     metadata = Metadata("random", "1")
+    robots = embodiments.NAMES
 
     def __init__(self) -> None:
         """Start without an episode."""

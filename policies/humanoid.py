@@ -41,9 +41,12 @@ CHUNK = 10
 REPLAN_S = 3.0
 ADJUST_GAIN, ADJUST_STEP_M = 0.6, 0.01
 ADJUST_WITHIN_M, ADJUST_FROZEN_M = 0.15, 0.0175
-SETTLE_S, PATIENCE_S = 0.4, 5.0
-"""How long a step waits after its motion at least, and at most while it corrects."""
+PATIENCE_S = 5.0
+"""How long a step waits after its motion at most while it corrects."""
 OUT_OF_REACH_M = 0.03
+MISSED_M, PRESSED_SHORT_M = 0.05, 0.15
+"""A hand that ends further from its goal has missed it. One that presses on an object is meant to
+end short of a goal inside of it."""
 PRESSES_N = 1.0
 LINE_STEP_M, LINE_STEP_RAD = 0.02, 0.15
 LINE_ERROR_M = 0.01
@@ -57,19 +60,27 @@ SKILLS = ("move_to", "move_by", "home", "open", "close")
 
 @dataclass(frozen=True)
 class HumanoidOptions:
-    """`replan` and `adjust` as at the head of this module; `waist`: whether IK may bend it."""
+    """`replan` and `adjust` as at the head of this module; `waist`: whether IK may bend it.
+
+    `settle_s`: how long a step stays on its goal after its motion at least, corrections going on.
+    """
 
     replan: bool = True
     adjust: bool = True
     waist: bool = True
+    settle_s: float = 0.4
 
 
 @dataclass
 class _Step:
-    """A step under way: where the hands are to be in the world, and what IK is told instead."""
+    """A step under way: where the hands are to be in the world, and what IK is told instead.
+
+    `home` are the columns (of waist and arms) that go home meanwhile.
+    """
 
     calls: tuple[SkillCall, ...]
     goals: dict[str, np.ndarray]
+    home: np.ndarray
     base: View
     offset_m: dict[str, np.ndarray] = field(default_factory=dict)
     arrived_s: float | None = None
@@ -80,7 +91,8 @@ class HumanoidPolicy:
     """Runs a plan's steps one after the other, ten actions at a time."""
 
     Options = HumanoidOptions
-    metadata = Metadata("humanoid", "1", privileged=True)
+    metadata = Metadata("humanoid", "2", privileged=True)
+    robots = ("g1",)
 
     def __init__(self, options: HumanoidOptions | None = None) -> None:
         """Load the kinematics."""
@@ -114,16 +126,19 @@ class HumanoidPolicy:
         """Return the next actions, or say how the plan went."""
         state = observation.state
         view, now_s = View(self._scene, state), state.stamp_ns * 1e-9
+        reason = {}
         if self._step is not None and len(self._track) == 0:
-            self._settle(view, now_s)
-        if self._step is None:
+            reason = self._settle(view, now_s)
+        if self._step is None and not reason:
             if not self._steps:
                 return self._ask(state.seq, {"status": self._status})
             reason = self._begin(view, self._steps.pop(0), now_s)
-            if reason:
-                self._steps, self._step = [], None
-                return self._ask(state.seq, {"status": "failed", **reason})
-        elif self._options.replan and now_s - self._step.planned_s >= REPLAN_S:
+        if reason:
+            self._steps, self._step = [], None
+            return self._ask(state.seq, {"status": "failed", **reason})
+        step = self._step
+        assert step is not None
+        if self._options.replan and now_s - step.planned_s >= REPLAN_S:
             self._replan(view, now_s)
         rows, self._track = self._track[:CHUNK], self._track[CHUNK:]
         if len(rows) == 0:
@@ -149,16 +164,10 @@ class HumanoidPolicy:
                 goals[call.arm][:3] += call.args["offset"]
             self._sent.pop(call.arm, None)
         self._sent |= goals
-        self._step = _Step(calls, goals, view, planned_s=now_s)
+        self._step = _Step(calls, goals, _homeward(calls), view, planned_s=now_s)
         start = view.state.command[self._robot.joint_columns]
         if not goals:
-            end = start.copy()
-            for k in (ARMS.index(call.arm) for call in calls if call.skill == "home"):
-                rows = slice(g1.WAIST + 7 * k, g1.WAIST + 7 * k + 7)
-                end[rows] = g1.HOME_RAD[rows]
-            if {c.arm for c in calls if c.skill == "home"} == set(ARMS):
-                end[: g1.WAIST] = g1.HOME_RAD[: g1.WAIST]
-            self._track = _timed(np.stack([start, end]))
+            self._track = _timed(self._homing(np.stack([start, start])))
             return {}
         joints, left = self._solve(start)
         if left > OUT_OF_REACH_M:
@@ -166,8 +175,18 @@ class HumanoidPolicy:
                 "reason": f"out of reach: {' and '.join(goals)} hand ends {left:.3f} m short",
                 "call": asdict(calls[0]),
             }
-        self._track = _timed(self._path(start, joints), self._farthest(start) / HAND_SPEED_M_S)
+        points = self._homing(self._path(start, joints))
+        self._track = _timed(points, self._farthest(start) / HAND_SPEED_M_S)
         return {}
+
+    def _homing(self, points: np.ndarray) -> np.ndarray:
+        """The way points (m, 17) with those joints on a straight way home that are to go there."""
+        assert self._step is not None
+        columns, points = self._step.home, points.copy()
+        share = np.linspace(0.0, 1.0, len(points))[:, None]
+        begin = points[0, columns]
+        points[:, columns] = begin + share * (g1.HOME_RAD[columns] - begin)
+        return points
 
     def _aims(self) -> dict[str, np.ndarray]:
         """Poses in the pelvis' frame that IK is to bring the hands to."""
@@ -224,21 +243,26 @@ class HumanoidPolicy:
             for arm, goal in self._step.goals.items()
         }
 
-    def _settle(self, view: View, now_s: float) -> None:
-        """The motion is over: correct what is left of the error, or count the step as done."""
+    def _settle(self, view: View, now_s: float) -> dict:
+        """The motion is over: correct what is left of the error, or end the step.
+
+        Returns why it failed, {} when it is done or goes on.
+        """
         step, options = self._step, self._options
         assert step is not None
         if step.arrived_s is None:
             step.arrived_s = now_s
-        waited = now_s - step.arrived_s
+        waited, pressed = now_s - step.arrived_s, {arm: _pressed(view, arm) for arm in step.goals}
         # A hand that presses on something cannot come nearer, and should not press ever harder.
-        errors = {a: e for a, e in self._errors(view).items() if not _presses(view, a)}
+        errors = {a: e for a, e in self._errors(view).items() if not pressed[a]}
         worst = max((float(np.linalg.norm(e)) for e in errors.values()), default=0.0)
         correcting = step.goals and (options.adjust or options.replan)
-        if waited >= (PATIENCE_S if correcting and worst > ADJUST_FROZEN_M else SETTLE_S):
+        patience_s = PATIENCE_S if correcting and worst > ADJUST_FROZEN_M else 0.0
+        if waited >= max(patience_s, options.settle_s):
             self._step = None
-            self._completed += 1
-            return
+            reason = self._missed(view, step, pressed)
+            self._completed += not reason
+            return reason
         moved = False
         for arm, error in errors.items() if options.adjust else ():
             size = float(np.linalg.norm(error))
@@ -249,6 +273,22 @@ class HumanoidPolicy:
                 moved = True
         if moved:
             self._go(view)
+        return {}
+
+    def _missed(self, view: View, step: _Step, pressed: dict[str, set[str]]) -> dict:
+        """Which hand of a step that is over is not where it was sent, {} when all are."""
+        things = {item.name for item in self._scene.objects}
+        for call in step.calls:
+            if call.arm not in step.goals:
+                continue
+            hand = view.state.ee_pose[ARMS.index(call.arm), :3]
+            short_m = float(np.linalg.norm(hand - step.goals[call.arm][:3]))
+            if short_m > (PRESSED_SHORT_M if pressed[call.arm] & things else MISSED_M):
+                on = " and ".join(sorted(pressed[call.arm]))
+                why = f", pressing on {on}" if on else ""
+                reason = f"missed: {call.arm} hand ends {short_m:.3f} m from its goal{why}"
+                return {"reason": reason, "call": asdict(call)}
+        return {}
 
     def _replan(self, view: View, now_s: float) -> None:
         """Take the goal anew into the frame of the pelvis where it is now."""
@@ -264,14 +304,27 @@ class HumanoidPolicy:
         joints, left = self._solve(start)
         # Where the body went back so far that the goal is out of reach, as near as the arms get.
         if left <= ADJUST_WITHIN_M:
-            self._track = _timed(np.stack([start, joints]), ticks * _PERIOD_S)
+            self._track = _timed(self._homing(np.stack([start, joints])), ticks * _PERIOD_S)
 
 
-def _presses(view: View, arm: str) -> bool:
-    state = view.state
-    parts = [view.scene.entity(f"{arm}_{part}") for part in ("hand", "arm")]
-    touching = np.isin(state.contact_pair, parts).any(axis=1)
-    return bool(state.contact_force[touching].sum() > PRESSES_N)
+def _homeward(calls: tuple[SkillCall, ...]) -> np.ndarray:
+    """Columns of waist and arms that go home in a step: the waist when both arms do."""
+    arms = [ARMS.index(call.arm) for call in calls if call.skill == "home"]
+    waist = np.arange(g1.WAIST if len(arms) == len(ARMS) else 0)
+    return np.concatenate([waist, *(g1.WAIST + 7 * k + np.arange(7) for k in arms)])
+
+
+def _pressed(view: View, arm: str) -> set[str]:
+    """Names of what a hand or its arm presses on; what the robot touches of itself is none."""
+    scene, state = view.scene, view.state
+    own = {scene.entity(f"{arm}_{part}") for part in ("hand", "arm")}
+    forces: dict[str, float] = {}
+    for pair, force in zip(state.contact_pair.tolist(), state.contact_force.tolist(), strict=True):
+        if own & set(pair):
+            for other in set(pair) - scene.robot_entities:
+                name = scene.entities[other]
+                forces[name] = forces.get(name, 0.0) + force
+    return {name for name, force in forces.items() if force > PRESSES_N}
 
 
 def _timed(points: np.ndarray, least_s: float = 0.2) -> np.ndarray:

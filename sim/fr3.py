@@ -6,7 +6,7 @@ import mujoco
 import numpy as np
 
 from bench_tasks import embodiments
-from bench_tasks.vocabulary import ARMS, AXES, CONTROL_PERIOD_NS, FR3_PAIR, MAX_OPENING_M
+from bench_tasks.vocabulary import ARMS, CONTROL_PERIOD_NS, FR3_PAIR, MAX_OPENING_M
 from sim.scene import PHYSICS_STEP_S
 
 __all__ = ["FR3Body"]
@@ -19,7 +19,6 @@ class FR3Body:
     """Position servos follow the targets linearly within a control period."""
 
     embodiment = embodiments.get(FR3_PAIR)
-    axes = AXES
     settle_s = 0.4
     memory: np.ndarray | None = None
 

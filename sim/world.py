@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from bench_tasks import tasks
+from bench_tasks import embodiments, tasks
 from bench_tasks.embodiments import Embodiment
 from bench_tasks.errors import BenchError, UsageError, unknown
 from bench_tasks.kinematics import dual_arm
@@ -18,7 +18,6 @@ from bench_tasks.tasks.base import Layout, ObjectSpec, Task
 from bench_tasks.view import View, compose
 from bench_tasks.vocabulary import (
     ARMS,
-    AXES,
     CONTROL_PERIOD_NS,
     FR3_PAIR,
     ROBOT_PART,
@@ -54,12 +53,10 @@ class Body(Protocol):
     """How one kind of robot is moved and read; found in a compiled cell.
 
     `q_rows` are addresses of what is read of it in qpos: its joints, then what `opening` takes;
-    `v_rows` those of its joints in qvel. `memory` is what it keeps beside the physics. `axes` are
-    those of scene randomisation that make sense with it.
+    `v_rows` those of its joints in qvel. `memory` is what it keeps beside the physics.
     """
 
     embodiment: Embodiment
-    axes: tuple[str, ...]
     settle_s: float
     q_rows: np.ndarray
     v_rows: np.ndarray
@@ -89,6 +86,7 @@ class Saved:
     physics: np.ndarray
     state: WorldState
     task: str
+    cell: str
     body_pos: np.ndarray
     body_quat: np.ndarray
     memory: np.ndarray | None
@@ -121,20 +119,19 @@ class SimWorld:
         """Set up the layout of (task, seed) and return its scene and state 0.
 
         `vary` names the axes of scene randomisation (`vocabulary.AXES`) that are on.
-        UsageError on an unknown task or axis; BenchError when the layout cannot be used: objects
-        overlap, do not stay where they were put, or cannot be reached.
+        UsageError on an unknown task, or an axis that makes no sense with its robot; BenchError
+        when the layout cannot be used: objects overlap, do not stay where they were put, or cannot
+        be reached.
         """
         if seed < 0:
             raise UsageError(f"seed must not be negative, got {seed}")
-        for axis in vary:
-            if axis not in AXES:
-                raise unknown("axis", axis, AXES)
         return self.set_up(tasks.get(task), seed, vary)
 
     def set_up(
         self, task: Task, seed: int, vary: tuple[str, ...] = ()
     ) -> tuple[Scene, WorldState]:
         """As `reset`, for a task that need not be registered."""
+        embodiments.get(task.embodiment).check_axes(vary)
         self.scene = None  # a layout that fails must not leave the last episode to be stepped
         items = task.objects() + variation.clutter(task.name, seed, vary)
         for evolved in variation.evolved_choices(task.name, seed, items, self._objects):
@@ -156,16 +153,13 @@ class SimWorld:
         drawn, again = (
             np.random.default_rng([seed, zlib.crc32(task.encode())]) for _ in range(2)
         )
-        height_m = chosen.table_height_m(drawn)
+        height_m, robot = chosen.table_height_m(drawn), embodiments.get(chosen.embodiment)
         self._load(chosen, objects, variation.size_scale(task, seed, vary), height_m)
-        for axis in vary:
-            if axis not in self._body.axes:
-                raise unknown(f"axis for {self._body.embodiment.name}", axis, self._body.axes)
         variation.apply(self._cell, task, seed, vary)
         layout = chosen.layout(again, {o.name: o for o in self._cell.objects})
         layout.poses.update(variation.place_clutter(task, seed, self._cell.objects, layout))
         self._command = self._body.place(self._data)
-        base = self._body.embodiment.base
+        base = robot.base
         if base:
             names = [o.name for o in self._cell.objects]
             layout.poses[base] = self.object_poses()[names.index(base)]
@@ -175,8 +169,7 @@ class SimWorld:
             task=task, task_version=chosen.version, seed=seed,
             instruction=variation.instruction(task, seed, vary, layout),
             objects=self._cell.objects, entities=self._cell.entities,
-            joint_names=self._body.embodiment.joint_names, params=layout.params, vary=vary,
-            embodiment=self._body.embodiment.name,
+            joint_names=robot.joint_names, params=layout.params, vary=vary, embodiment=robot.name,
             base_height_m=-height_m if base else variation.base_height_m(task, seed, vary),
             evolved={kind: item.name for kind, item in evolved.items()},
         )
@@ -401,16 +394,20 @@ class SimWorld:
         mujoco.mj_getState(self._model, self._data, physics, _STATE)
         assert self._task is not None
         return Saved(
-            physics, self._state, self._task.name,
+            physics, self._state, self._task.name, self._key,
             self._model.body_pos.copy(), self._model.body_quat.copy(), self._body.memory,
         )
 
     def restore(self, saved: Saved) -> WorldState:
-        """Go back to a snapshot of this task; BenchError if it is another task's."""
+        """Go back to a snapshot of this task and cell; BenchError if it is of another."""
         self._need_task()
         assert self._task is not None
         if saved.task != self._task.name:
             raise BenchError(f"the snapshot is of {saved.task}, not of {self._task.name}")
+        if saved.cell != self._key:
+            raise BenchError(
+                f"the snapshot of {saved.task} is of a cell with a table or objects of another size"
+            )
         self._model.body_pos[:], self._model.body_quat[:] = saved.body_pos, saved.body_quat
         mujoco.mj_setState(self._model, self._data, saved.physics, _STATE)
         self._state = saved.state

@@ -129,9 +129,10 @@ class WorldNode(WorldBase):
             return
         try:
             self.advance(chunk.values)
-            self._foresee()
         except BenchError as error:
             self.refuse("bad_chunk", str(error))
+            return
+        self._foresee()
 
     def _tick(self) -> None:
         """In realtime: one control period, of the action that is due or else the last one."""
@@ -185,7 +186,11 @@ class WorldNode(WorldBase):
         for camera in cameras:
             if self._ready is None:
                 return
-            taken += self.world.capture((camera,), depth)
+            try:
+                taken += self.world.capture((camera,), depth)
+            except BenchError:
+                self._ready = None  # who asks for it is told
+                return
             serve_now(self.shows)
 
     def move(self, poses: dict[str, np.ndarray]) -> None:

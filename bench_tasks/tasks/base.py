@@ -12,7 +12,7 @@ import numpy as np
 
 from bench_tasks.object_sets import Evolved
 from bench_tasks.view import View
-from bench_tasks.vocabulary import FR3_PAIR, SKILLS, ObjectInfo, Question, Scene, SkillCall
+from bench_tasks.vocabulary import ARMS, FR3_PAIR, SKILLS, ObjectInfo, Question, Scene, SkillCall
 
 __all__ = ["Ask", "Check", "Goal", "Layout", "MoveObjects", "ObjectSpec", "Show", "Task", "Wait"]
 
@@ -91,12 +91,14 @@ class Ask:
 class Check:
     """One named condition over the state: `holds(view)` -> bool.
 
-    As a stage it counts only from the state after all the stages named in `after` were reached.
+    As a stage it counts only from the state after all the stages named in `after` were reached, and
+    once it has held for `hold_s` without a break.
     """
 
     name: str
     holds: Any
     after: tuple[str, ...] = ()
+    hold_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -173,6 +175,10 @@ class Task(abc.ABC):
     def invariants(self, scene: Scene) -> tuple[Check, ...]:
         """Conditions that must hold in every state; a break fails the episode with that name."""
         return ()
+
+    def both_hold(self, view: View, name: str) -> bool:
+        """Whether both hands hold an object: when coordination is measured."""
+        return all(view.grasped(name, arm) for arm in ARMS)
 
     def slope(self, view: View, name: str) -> float:
         """How far from level an object is carried, rad: what coordination is measured by."""

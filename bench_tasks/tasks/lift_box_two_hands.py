@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from bench_tasks.tasks.base import Check, Goal, Layout, ObjectSpec
-from bench_tasks.tasks.families.humanoid import HEIGHTS_M, HumanoidTask, hand_pose
+from bench_tasks.tasks.families.humanoid import HEIGHTS_M, HumanoidTask, hand_pose, palms_press
 from bench_tasks.tasks.families.layouts import upright as standing
 from bench_tasks.tasks.families.lifting import hands_beyond, rise
 from bench_tasks.view import View
@@ -15,7 +15,6 @@ from bench_tasks.vocabulary import ARMS, ObjectInfo, Scene, SkillCall
 
 LIFT_M, REQUIRED_M = 0.15, 0.08
 LEVEL_RAD = 0.26
-PRESS_N = 1.0
 BACK_M, TURN_RAD = 0.05, 0.2
 """The palms stay so much nearer than the box's middle, and toe in, so that no wrist touches it."""
 CLEAR_M, SQUEEZE_M = 0.12, 0.0
@@ -41,9 +40,10 @@ class LiftBoxTwoHands(HumanoidTask):
         """The carton."""
         return (ObjectSpec(BOX, "carton", "brown"),)
 
-    def layout(self, rng: np.random.Generator, objects: Mapping[str, ObjectInfo]) -> Layout:
+    def arrange(
+        self, rng: np.random.Generator, objects: Mapping[str, ObjectInfo], height_m: float
+    ) -> Layout:
         """In front of the robot, nearly square to it."""
-        self.table_height_m(rng)
         pose = standing(
             rng.uniform(0.34, 0.37), rng.uniform(-0.015, 0.015), objects[BOX].half_size_m[2],
             rng.uniform(-0.06, 0.06),
@@ -71,14 +71,14 @@ class LiftBoxTwoHands(HumanoidTask):
     def stages(self, scene: Scene) -> tuple[Check, ...]:
         """Both palms on, off the table, half way up."""
         return (
-            Check("both palms on", _pressed),
-            Check("off the table", lambda v: _pressed(v) and not v.touching(BOX, "table")),
-            Check("half way up", lambda v: _pressed(v) and rise(v, BOX) >= REQUIRED_M / 2),
+            Check("both palms on", lambda v: palms_press(v, BOX)),
+            Check("off the table", lambda v: self.both_hold(v, BOX)),
+            Check("half way up", lambda v: palms_press(v, BOX) and rise(v, BOX) >= REQUIRED_M / 2),
         )
 
     def expert(self, view: View, turn: int) -> list[tuple[SkillCall, ...]]:
         """Beside it, together, up."""
-        if rise(view, BOX) >= REQUIRED_M and _pressed(view):
+        if rise(view, BOX) >= REQUIRED_M and palms_press(view, BOX):
             return []
         x, y, _ = view.position(BOX)
         # On a low table the upper part is what hands reach that cannot squat.
@@ -97,16 +97,12 @@ class LiftBoxTwoHands(HumanoidTask):
         return [hands(CLEAR_M, 0.1), hands(CLEAR_M, 0.0), hands(SQUEEZE_M, 0.0), lift]
 
 
-def _pressed(view: View) -> bool:
-    return all(view.touching(BOX, f"{arm}_hand", PRESS_N) for arm in ARMS)
-
-
 def _between(view: View) -> bool:
     """Both palms press, more than the wrists behind them, and from either side."""
     pressing = all(
         view.force(BOX, f"{arm}_hand") > 2.0 * view.force(BOX, f"{arm}_arm") for arm in ARMS
     )
-    return _pressed(view) and pressing and hands_beyond(
+    return palms_press(view, BOX) and pressing and hands_beyond(
         view, BOX, view.scene.object(BOX).half_size_m[1]
     )
 

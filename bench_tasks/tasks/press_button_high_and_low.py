@@ -12,9 +12,11 @@ from bench_tasks.tasks.families.layouts import upright as standing
 from bench_tasks.view import View, rotation_matrix
 from bench_tasks.vocabulary import ARMS, ObjectInfo, Scene, SkillCall
 
-PRESS_N = 3.0
+PRESS_N, PRESS_S = 3.0, 0.1
 BEFORE_M, INTO_M = 0.06, 0.03
 LOW, HIGH = "low_button", "high_button"
+POSTS_M = {LOW: 0.05, HIGH: 0.27}
+"""Heights of what the buttons are on."""
 
 
 class PressButtonHighAndLow(HumanoidTask):
@@ -29,23 +31,23 @@ class PressButtonHighAndLow(HumanoidTask):
     max_plans = 4
 
     def objects(self) -> tuple[ObjectSpec, ...]:
-        """Two buttons, fixed to the table."""
+        """Two buttons, each on a post that is fixed to the table."""
         return (
-            ObjectSpec(LOW, "button", "green", {"height": 0.12}),
-            ObjectSpec(HIGH, "button", "red", {"height": 0.34}),
+            ObjectSpec(LOW, "button", "green"), ObjectSpec(HIGH, "button", "red"),
+            *(ObjectSpec(_post(b), "post", "gray", {"height": h}) for b, h in POSTS_M.items()),
         )
 
-    def layout(self, rng: np.random.Generator, objects: Mapping[str, ObjectInfo]) -> Layout:
+    def arrange(
+        self, rng: np.random.Generator, objects: Mapping[str, ObjectInfo], height_m: float
+    ) -> Layout:
         """One on either side."""
-        self.table_height_m(rng)
         side = rng.choice([-1.0, 1.0])
-        poses = {
-            name: standing(
-                rng.uniform(0.42, 0.46), sign * side * rng.uniform(0.14, 0.22),
-                objects[name].half_size_m[2],
-            )
-            for name, sign in ((LOW, 1.0), (HIGH, -1.0))
-        }
+        poses = {}
+        for name, sign in ((LOW, 1.0), (HIGH, -1.0)):
+            x, y = rng.uniform(0.42, 0.46), sign * side * rng.uniform(0.14, 0.22)
+            post = objects[_post(name)].half_size_m[2]
+            poses[_post(name)] = standing(x, y, post)
+            poses[name] = standing(x, y, 2 * post + objects[name].half_size_m[2])
         return Layout(
             poses, "Press the low green button with a hand, then the high red one, then take your "
             "hands off.",
@@ -63,9 +65,10 @@ class PressButtonHighAndLow(HumanoidTask):
     def stages(self, scene: Scene) -> tuple[Check, ...]:
         """The low one, then the high one."""
         return (
-            Check("low button pressed", lambda v: _pressed(v, LOW, HIGH)),
+            Check("low button pressed", lambda v: _pressed(v, LOW, HIGH), hold_s=PRESS_S),
             Check(
-                "high button pressed", lambda v: _pressed(v, HIGH, LOW), ("low button pressed",)
+                "high button pressed", lambda v: _pressed(v, HIGH, LOW), ("low button pressed",),
+                PRESS_S,
             ),
         )
 
@@ -73,14 +76,12 @@ class PressButtonHighAndLow(HumanoidTask):
         """With the hand on its side: before it, into it, back; then the other."""
         steps = []
         for name in (LOW, HIGH):
-            x, y, _ = view.position(name)
-            half = view.scene.object(name).half_size_m
-            top = view.position(name)[2] + half[2] - half[0]
+            x, y, z = view.position(name)
             arm = ARMS[0] if y > 0 else ARMS[1]
-            pose = np.array(hand_pose(view.scene, [x, y, top]))
+            pose = np.array(hand_pose(view.scene, [x, y, z]))
             forward = rotation_matrix(pose[3:])[:, 2]
             # Finger tips at the button's face, then pushed into it along the hand.
-            face = np.array([x - half[0], y, top]) - TIP_M * forward
+            face = np.array([x - view.scene.object(name).half_size_m[0], y, z]) - TIP_M * forward
             for away in (-BEFORE_M, INTO_M, -BEFORE_M):
                 pose[:3] = face + away * forward
                 steps.append((SkillCall("move_to", arm, {"pose": pose.tolist()}),))
@@ -88,8 +89,12 @@ class PressButtonHighAndLow(HumanoidTask):
         return steps
 
 
+def _post(button: str) -> str:
+    return f"{button}_post"
+
+
 def _pressed(view: View, name: str, other: str) -> bool:
-    """Whether a hand presses one button alone: of two held at once none was the first."""
+    """Whether a hand presses one button alone, not its post: of two at once none was the first."""
     return not view.touched_by_robot(other) and any(
         view.touching(name, f"{arm}_hand", PRESS_N) for arm in ARMS
     )

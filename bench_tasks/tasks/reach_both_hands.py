@@ -33,9 +33,11 @@ class ReachBothHands(RawActions, HumanoidTask):
         """None."""
         return ()
 
-    def layout(self, rng: np.random.Generator, objects: Mapping[str, ObjectInfo]) -> Layout:
+    def arrange(
+        self, rng: np.random.Generator, objects: Mapping[str, ObjectInfo], height_m: float
+    ) -> Layout:
         """A pose for each hand that is in reach at this height."""
-        targets = reach_target(rng, self.table_height_m(rng), ARMS)
+        targets = reach_target(rng, height_m, ARMS)
         told = "; ".join(
             f"the {arm} hand to position {_numbers(pose[:3])}, quaternion {_numbers(pose[3:])}"
             for arm, pose in targets.items()
@@ -43,6 +45,8 @@ class ReachBothHands(RawActions, HumanoidTask):
         return Layout(
             {}, f"Bring both hands to these poses and keep them there: {told}.{self.note}",
             {"targets": targets},
+            paraphrases=(f"Move your hands, both at once, to where they are wanted and hold them "
+                         f"still there: {told}.{self.note}",),
         )
 
     def goal(self, scene: Scene) -> Goal:

@@ -18,14 +18,19 @@ def _carton(shape: Shape, depth: float = 0.16, width: float = 0.18, height: floa
     return half, ()
 
 
-def _button(shape: Shape, height: float = 0.12, size: float = 0.07):
-    """A cube on a post, part of the furniture, to be pressed from the side or from above."""
-    half = (size / 2, size / 2, height / 2)
-    shape.box([0, 0, height / 2 - size / 2], [size / 2] * 3)
-    post = (height - size) / 2 + 0.001  # it ends inside the cube, so that both are one piece
-    shape.box([0, 0, post - height / 2], [size / 5, size / 5, post])
+def _button(shape: Shape, size: float = 0.07):
+    """A cube, part of the furniture, to be pressed from the side or from above."""
+    half = (size / 2, size / 2, size / 2)
+    shape.box([0, 0, 0], half)
     return half, ()
 
 
-PROGRAMS = {"carton": _carton, "button": _button}
-FIXED = {"button"}
+def _post(shape: Shape, height: float = 0.05, size: float = 0.028):
+    """What a button stands on: an object of its own, since to touch it is not to press."""
+    half = (size / 2, size / 2, height / 2)
+    shape.box([0, 0, 0], half)
+    return half, ()
+
+
+PROGRAMS = {"carton": _carton, "button": _button, "post": _post}
+FIXED = {"button", "post"}

@@ -10,10 +10,11 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from bench_tasks import tasks
+from bench_tasks import g1, tasks
 from bench_tasks.monitor import Monitor
 from bench_tasks.vocabulary import (
     CONTROL_PERIOD_NS,
+    ROBOT_PART,
     ActionChunk,
     CameraFrame,
     Event,
@@ -78,13 +79,51 @@ def ranking_episode(
     cause: str = "", contacts=((0, 3), (1, 3), (2, 3)), seed: int = 3, **end,
 ) -> None:
     """A whole episode of the real task, judged live; `leave_out` names states that get lost."""
-    scene_ = ranking_scene(seed, version)
-    monitor = Monitor(tasks.get(scene_.task), scene_)
+    track = [ranking_state(seq, y, contacts) for seq in range(states)]
+    _play(sink, ranking_scene(seed, version), track, verdict, leave_out, cause, **end)
+
+
+def reach_scene(embodiment: str = "g1", task: str = "reach_both_hands", version: int = 2) -> Scene:
+    """A scene of a humanoid's real task: a table of 0.74 m, and poses for both hands."""
+    pelvis = ObjectInfo(g1.PELVIS, ROBOT_PART, "gray", (0.1, 0.1, 0.1))
+    parties = (g1.PELVIS, "floor", "table", *PARTS, "body", "left_foot", "right_foot")
+    targets = {"left": [0.35, 0.2, 0.2, 1, 0, 0, 0], "right": [0.35, -0.2, 0.2, 1, 0, 0, 0]}
+    return Scene(
+        task, version, 4, "Bring both hands there.", (pelvis,), parties, g1.JOINT_NAMES,
+        {"targets": targets}, base_height_m=-0.74, embodiment=embodiment,
+    )  # fmt: skip
+
+
+def reach_episode(
+    sink, states: int = 60, joints: int = 29, actions: int = 19, objects: int = 1, party: int = 13,
+    verdict: bool = True, **scene,
+) -> None:
+    """A humanoid that stands on both feet, its hands where they are to be."""
+    hands = np.array([[0.35, y, 0.2, 1.0, 0.0, 0.0, 0.0] for y in (0.2, -0.2)])
+    zeros, pelvis = np.zeros(joints), np.array([0.0, 0.0, 0.02, 1.0, 0.0, 0.0, 0.0])
+    feet = np.array([[1, 12], [1, party]], np.uint16)
+    track = [
+        WorldState(
+            seq, seq * CONTROL_PERIOD_NS, zeros, zeros, zeros, np.zeros(2), hands,
+            np.zeros(actions), np.tile(pelvis, (objects, 1)), np.zeros((objects, 6)), feet,
+            np.full(2, 160.0),
+        )
+        for seq in range(states)
+    ]  # fmt: skip
+    _play(sink, reach_scene(**scene), track, verdict)
+
+
+def _play(
+    sink, scene_: Scene, track: list[WorldState], verdict: bool = True, leave_out=(),
+    cause: str = "", **end,
+) -> None:
+    """Give a sink an episode with these states, judged live."""
+    monitor = Monitor(tasks.get(scene_.task), scene_) if verdict else None
     sink.scene(scene_)
-    last = states - 1
-    for seq in range(states):
-        state_ = ranking_state(seq, y, contacts)
-        monitor.on_state(state_)
+    last = len(track) - 1
+    for seq, state_ in enumerate(track):
+        if monitor is not None:
+            monitor.on_state(state_)
         if seq not in leave_out:
             sink.state(state_)
         happened = []
@@ -95,8 +134,9 @@ def ranking_episode(
             happened = [Event("end", seq, state_.stamp_ns, {"cause": cause})]
         for event in happened:
             sink.event(event)
-            monitor.on_event(event)
-    if verdict:
+            if monitor is not None:
+                monitor.on_event(event)
+    if monitor is not None:
         sink.verdict(monitor.verdict())
 
 

@@ -50,6 +50,34 @@ def test_golden_recordings_keep_their_verdicts(name, success, scored, progress, 
     assert (score.task, score.seed, score.tier) == ("blocks_ranking_rgb", 3, 2)
 
 
+def test_a_golden_recording_of_the_humanoid_keeps_its_verdict():
+    score = score_bag(GOLDEN / "humanoid.mcap")
+    assert (score.success, score.scored, score.cause, score.agrees) == (True, True, "", True)
+    assert (score.task, score.seed, score.tier) == ("reach_both_hands", 4, 3)
+    assert score.end_seq == 59 and score.notes == () and len(score.state_hash) == 64
+
+
+@pytest.mark.parametrize(
+    ("changed", "cause"),
+    [
+        ({"joints": 14, "actions": 16}, "state 0 has 14 joint numbers, the g1's 29"),
+        ({"actions": 18}, "state 0 has 18 command numbers, the g1's 19"),
+        ({"objects": 2}, "state 0 has 2x7 object numbers, the g1's 1x7"),
+        ({"party": 14}, "state 0 has a contact of party 14 of 14"),
+        ({"embodiment": "fr3_pair"},
+         "the scene's robot is fr3_pair, reach_both_hands is for g1"),
+        ({"embodiment": "r2d2"}, "the scene's robot is r2d2, reach_both_hands is for g1"),
+        ({"task": "lift_pot"}, "the scene's robot is g1, lift_pot is for fr3_pair"),
+    ],
+)  # fmt: skip
+def test_states_of_another_robot_than_the_scenes_are_unscored(tmp_path, changed, cause):
+    sink = BagSink(tmp_path / "bag")
+    made.reach_episode(sink, verdict=False, **changed)
+    sink.writer.close()
+    score = score_bag(tmp_path / "bag")
+    assert (score.success, score.scored, score.cause) == (False, False, f"unscored: {cause}")
+
+
 def test_content_hash_is_that_of_the_states_alone():
     hashes = {n: score_bag(GOLDEN / f"{n}.mcap").state_hash for n in ("in_order", "no_end", "held")}
     assert hashes["in_order"] == hashes["no_end"] == IN_ORDER != hashes["held"]
@@ -401,7 +429,8 @@ BLOCKED = """
 import sys
 class Blocker:
     def find_spec(self, name, path=None, target=None):
-        banned = {"mujoco", "rclpy", "sim", "policies", "pinocchio", "cv2", "torch"}
+        banned = {"mujoco", "rclpy", "sim", "policies", "pinocchio", "cv2", "torch", "mjlab",
+                  "holosoma_inference", "onnxruntime"}
         if name.split(".")[0] in banned:
             raise ImportError(f"{name} must not be imported")
 sys.meta_path.insert(0, Blocker())
@@ -417,8 +446,9 @@ except ImportError:
 """
 
 
-def test_scoring_needs_neither_simulator_nor_ros():
-    args = [str(HERE.parents[1]), str(GOLDEN / "in_order.mcap")]
+@pytest.mark.parametrize("name", ["in_order", "humanoid"])
+def test_scoring_needs_neither_simulator_nor_ros(name):
+    args = [str(HERE.parents[1]), str(GOLDEN / f"{name}.mcap")]
     done = subprocess.run(
         [sys.executable, "-c", BLOCKED, *args], capture_output=True, text=True, timeout=60,
         check=False,

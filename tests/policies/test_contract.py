@@ -214,7 +214,7 @@ def plans(world, planner, task: str, seed: int, turns: int = 4) -> list[Plan]:
     return found
 
 
-@pytest.mark.parametrize("task", tasks.names())
+@pytest.mark.parametrize("task", tasks.names(None))
 def test_planner_gives_valid_plans_and_repeats_itself(world, planner, task):
     name, agent = planner
     first = plans(world, agent, task, 5)

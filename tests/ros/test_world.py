@@ -183,3 +183,27 @@ def test_realtime_runs_by_itself_and_drops_stale_chunks(make_world):
             break
     # The action is the one of its time: the chunk starts at the state that it answers.
     assert state.command[0] == pytest.approx(ramp[state.seq - 1 - latest.seq, 0], abs=1e-12)
+
+
+def test_a_picture_that_cannot_be_taken_ahead_is_not_held_against_the_chunk():
+    """The chunk was executed; who asks for the picture is told what is wrong with it."""
+    from types import SimpleNamespace
+
+    from bench_tasks.errors import BenchError
+    from bench_tasks.vocabulary import ActionChunk
+    from sim.world_node import WorldNode
+
+    class Blind:
+        def capture(self, cameras, depth):
+            raise BenchError("no renderer")
+
+    executed, refused = [], []
+    cell = SimpleNamespace(
+        state=SimpleNamespace(seq=0), paused=False, world=Blind(), advance=executed.append,
+        refuse=lambda *why, **more: refused.append(why), _shown=(("head",), False), _ready=None,
+        shows=None,
+    )  # fmt: skip
+    cell._foresee = lambda: WorldNode._foresee(cell)
+    WorldNode.answer_chunk(cell, ActionChunk(0, np.zeros((1, 16))))
+    assert len(executed) == 1 and refused == []
+    assert cell._ready is None and cell._shown is None, "it is asked for as if nothing were there"

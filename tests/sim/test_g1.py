@@ -104,6 +104,20 @@ def test_a_snapshot_goes_on_to_the_same_bits(world, scene):
     assert [encode_state(s) for s in hold(world, 20, ROBOT.home + 0.01)] == first
 
 
+def test_a_snapshot_is_of_its_cell_and_of_no_other_height(world):
+    heights = {}
+    for seed in range(8):
+        scene, state = world.reset(TASK, seed)
+        heights.setdefault(scene.base_height_m, []).append((seed, world.save(), state))
+    (first, *others), (other, *_) = list(heights.values())[:2]
+    world.reset(TASK, other[0])
+    with pytest.raises(BenchError, match=f"snapshot of {TASK} is of a cell with a table or obj"):
+        world.restore(first[1])
+    again = next(iter(others), first)
+    world.reset(TASK, first[0])
+    assert encode_state(world.restore(again[1])) == encode_state(again[2])
+
+
 def test_one_world_serves_both_robots_and_is_the_same_every_time(world, scene):
     before = [encode_state(s) for s in hold(world, 10)]
     pair, state = world.reset("lift_pot", 0)

@@ -7,7 +7,7 @@ import zlib
 import numpy as np
 import pytest
 
-from bench_tasks import tasks
+from bench_tasks import embodiments, tasks
 from bench_tasks.vocabulary import AXES
 from sim import variation
 from sim.world import SimWorld
@@ -24,7 +24,7 @@ def world():
     return SimWorld()
 
 
-@pytest.fixture(scope="module", params=tasks.names())
+@pytest.fixture(scope="module", params=tasks.names(None))
 def task(request, world):
     """A task whose cell is compiled."""
     chosen = tasks.get(request.param)
@@ -41,6 +41,8 @@ def arrays(cell) -> dict[str, np.ndarray]:
 @pytest.mark.parametrize("axis", IN_THE_MODEL)
 def test_in_the_model(task, world, axis):
     """Other values for each seed, in these arrays alone, and all as before without it."""
+    if axis not in embodiments.get(task.embodiment).axes:
+        pytest.skip(f"it makes no sense with {task.embodiment}")
     cell = world._cell
     variation.apply(cell, task.name, 0, ())
     before, seen = arrays(cell), set()
@@ -58,6 +60,8 @@ def test_in_the_model(task, world, axis):
 
 def test_friction_counts_where_things_touch(task, world):
     """What slides on the table, and what is held, does so with friction of its own."""
+    if "friction" not in embodiments.get(task.embodiment).axes:
+        pytest.skip(f"it makes no sense with {task.embodiment}")
     cell = world._cell
     loose = [cell.model.body(item.name).id for item in cell.objects if not item.fixed]
     table, finger = cell.model.geom("table").id, cell.model.body("left_left_finger").id

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from bench_tasks.vocabulary import (
     Verdict,
     WorldState,
 )
-from policies.skills import SkillPolicy
+from policies import make_policy
 from sim.world import SimWorld
 
 PERIOD_S = 0.02
@@ -37,7 +38,7 @@ class Stage:
         self.world, self.task = world, tasks.get(task)
         self.scene, state = world.reset(task, seed)
         self.monitor = Monitor(self.task, self.scene)
-        self.policy = SkillPolicy()
+        self.policy = make_policy("skills")
         self.policy.reset(self.scene, seed)
         self.start = state
         self.monitor.on_state(state)
@@ -169,10 +170,45 @@ class Stage:
         other = copy.copy(self)
         other.monitor, other.policy = copy.copy(self.monitor), copy.copy(self.policy)
         other.monitor._stages = dict(self.monitor._stages)
+        other.monitor._since_ns = dict(self.monitor._since_ns)
         other.monitor._answers = dict(self.monitor._answers)
         other.monitor._coordination = copy.copy(self.monitor._coordination)
-        other.policy._held = dict(self.policy._held)
+        own = other.policy._own = copy.copy(self.policy._own)
+        if hasattr(own, "_held"):
+            own._held = dict(own._held)
         return other
+
+
+class Played:
+    """An episode whose states the test writes down, from the present one of `world` on.
+
+    For what a humanoid cannot be brought to do at will.
+    """
+
+    def __init__(self, world: SimWorld, task: str) -> None:
+        """Let the arms act."""
+        self.scene, self._state = world.scene, world.state
+        self.monitor = Monitor(tasks.get(task), self.scene)
+        self.monitor.on_state(self._state)
+        self.monitor.on_event(Event("act", 0, 0, {}))
+
+    def add(self, periods: int = 1, contacts=(), **changes: np.ndarray) -> Played:
+        """So many states alike; `contacts` are (party, party, force N), nothing else touches."""
+        pairs = [[self.scene.entity(a), self.scene.entity(b)] for a, b, _ in contacts]
+        for _ in range(periods):
+            seq = self._state.seq + 1
+            self._state = replace(
+                self._state, seq=seq, stamp_ns=seq * 20_000_000,
+                contact_pair=np.array(pairs, np.uint16).reshape(-1, 2),
+                contact_force=np.array([force for *_, force in contacts], float), **changes,
+            )  # fmt: skip
+            self.monitor.on_state(self._state)
+        return self
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict if the episode ended now."""
+        return self.monitor.verdict()
 
 
 def call(skill: str, arm: str, **args) -> SkillCall:
@@ -189,7 +225,7 @@ def both(skill: str, **args) -> tuple[SkillCall, SkillCall]:
     )
 
 
-def succeeds(stage: Stage) -> None:
+def succeeds(stage: Stage | Played) -> None:
     """Assert that the episode so far is a success."""
     verdict = stage.verdict
     assert verdict.success, verdict.cause
@@ -197,7 +233,7 @@ def succeeds(stage: Stage) -> None:
     assert verdict.progress == 1.0
 
 
-def fails(stage: Stage, *unmet: str) -> None:
+def fails(stage: Stage | Played, *unmet: str) -> None:
     """Assert that the episode so far is a failure and that these conditions are among the cause."""
     cause = fails_with(stage, "goal not reached: ")
     named = cause.removeprefix("goal not reached: ").split(", ")
@@ -205,7 +241,7 @@ def fails(stage: Stage, *unmet: str) -> None:
     assert stage.verdict.stages["goal held"] is False
 
 
-def fails_with(stage: Stage, cause: str) -> str:
+def fails_with(stage: Stage | Played, cause: str) -> str:
     """Assert that the episode so far is a failure whose cause begins with `cause`; return it."""
     verdict = stage.verdict
     assert not verdict.success

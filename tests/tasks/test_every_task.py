@@ -8,19 +8,20 @@ import numpy as np
 import pytest
 from staging import Stage
 
-from bench_tasks import tasks
+from bench_tasks import embodiments, tasks
 from bench_tasks.errors import UsageError
 from bench_tasks.monitor import Monitor
 from bench_tasks.tasks.base import Ask, MoveObjects, Show, Wait
+from bench_tasks.tasks.families.humanoid import HEIGHTS_M
 from bench_tasks.view import View, compose, invert
-from bench_tasks.vocabulary import AXES, SKILLS, Event, Plan, Scene
+from bench_tasks.vocabulary import ROBOT_PART, SKILLS, Event, Plan, Scene
 
 SEEDS = range(8)
 ALL_SEEDS = range(50)
 TABLE_X, TABLE_Y = (-0.1, 1.0), (-0.85, 0.85)
 
 
-@pytest.fixture(scope="module", params=tasks.names())
+@pytest.fixture(scope="module", params=tasks.names(None))
 def task(request):
     return tasks.get(request.param)
 
@@ -50,7 +51,7 @@ def test_it_says_what_it_is(task):
 
 def test_it_is_found_by_its_name(task):
     assert tasks.get(task.name) is task
-    assert tasks.names().count(task.name) == 1
+    assert tasks.names(None).count(task.name) == tasks.names(task.embodiment).count(task.name) == 1
 
 
 def test_a_wrong_name_lists_the_right_ones(task):
@@ -58,10 +59,17 @@ def test_a_wrong_name_lists_the_right_ones(task):
         tasks.get(f"{task.name}x")
 
 
-def test_objects_have_names_of_their_own(task):
+def test_objects_have_names_of_their_own(task, layouts):
     names = [item.name for item in task.objects()]
-    assert names
+    # Without any it is about where the hands are to be.
+    assert names or "targets" in layouts[0][0].params
     assert len(set(names)) == len(names)
+    assert len({item.name for item in layouts[0][0].objects}) >= len(names)
+
+
+def drawn(layouts) -> set:
+    """What the seeds drew: how things lie, and what is told."""
+    return {(state.object_pose.round(4).tobytes(), scene.instruction) for scene, state in layouts}
 
 
 def test_same_seed_same_layout_other_seed_another(task, world, layouts):
@@ -69,14 +77,13 @@ def test_same_seed_same_layout_other_seed_another(task, world, layouts):
     scene, first = layouts[7]
     assert again == scene
     assert state.object_pose.tobytes() == first.object_pose.tobytes()
-    poses = {state.object_pose.round(4).tobytes() for _, state in layouts}
-    assert len(poses) == len(SEEDS)
+    assert len(drawn(layouts)) == len(SEEDS)
 
 
 def test_layouts_keep_clear_of_each_other_and_of_the_arms(task, layouts):
     for scene, state in layouts:
         view = View(scene, state)
-        loose = [item for item in scene.objects if not item.fixed]
+        loose = [o for o in scene.objects if not o.fixed and o.kind != ROBOT_PART]
         for item in loose:
             x, y, z = view.position(item.name)
             assert TABLE_X[0] < x < TABLE_X[1], (scene.seed, item.name)
@@ -161,7 +168,8 @@ def test_no_layout_is_a_success_already(task, layouts):
         goal = task.goal(scene)
         if goal is not None:
             view = View(scene, state)
-            assert not all(check.holds(view) for check in goal.checks), scene.seed
+            # Where hands come off in the end, it is the stages before that are to be done.
+            assert goal.after or not all(check.holds(view) for check in goal.checks), scene.seed
             for check in task.invariants(scene):
                 assert check.holds(view), (scene.seed, check.name)
         assert not judged_at_once(task, scene, state).success
@@ -216,12 +224,13 @@ def test_the_expert_starts_with_a_plan_that_is_allowed(task, world):
 
 @pytest.mark.slow
 def test_fifty_layouts_can_be_set_up(task, world):
-    scenes = [world.reset(task.name, seed) for seed in ALL_SEEDS]
-    assert len({state.object_pose.tobytes() for _, state in scenes}) == len(ALL_SEEDS)
+    assert len(drawn([world.reset(task.name, seed) for seed in ALL_SEEDS])) == len(ALL_SEEDS)
 
 
 @pytest.mark.slow
 def test_layouts_can_be_set_up_with_everything_randomised(task, world):
-    scenes = [world.reset(task.name, seed, AXES)[0] for seed in range(20)]
+    axes = embodiments.get(task.embodiment).axes
+    scenes = [world.reset(task.name, seed, axes)[0] for seed in range(20)]
     assert all(any(o.name.startswith("clutter_") for o in scene.objects) for scene in scenes)
-    assert len({scene.base_height_m for scene in scenes}) == 20
+    heights = {scene.base_height_m for scene in scenes}
+    assert len(heights) == (20 if "table_height" in axes else len(HEIGHTS_M))

@@ -2,81 +2,81 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from staging import Played, fails, succeeds
 
-from bench_tasks import runner, tasks
+from bench_tasks import runner
 from bench_tasks.config import RunConfig
-from bench_tasks.monitor import Monitor
-from bench_tasks.vocabulary import Event
 
 NAME = "lift_box_two_hands"
 PALMS = (("box", "left_hand", 8.0), ("box", "right_hand", 8.0))
 
 
 @pytest.fixture(scope="module")
-def scene(world):
-    return world.reset(NAME, 0)[0]
+def lift(world):
+    """A function that lets the box rise evenly by `up_m` and then stay there.
 
-
-def judged(
-    world, scene, up_m: float, contacts, tilt_rad: float = 0.0, periods: int = 60, apart_m=0.28
-):
-    """The verdict when the box rises evenly and then stays there, touched by these.
-
-    The hands are `apart_m` from each other, the box in their middle.
+    It is tilted and touched by these; the hands are `apart_m` from each other, it in their middle.
     """
-    start = world.state
-    monitor = Monitor(tasks.get(NAME), scene)
-    monitor.on_state(start)
-    monitor.on_event(Event("act", 0, 0, {}))
+    scene, start = world.reset(NAME, 0)
     row = scene.index("box")
-    pairs = np.array([[scene.entity(a), scene.entity(b)] for a, b, _ in contacts], np.uint16)
-    forces = np.array([force for *_, force in contacts])
-    for k in range(1, periods + 41):
-        pose = start.object_pose.copy()
-        pose[row, 2] += up_m * min(1.0, k / 40)
-        pose[row, 3:] = [np.cos(tilt_rad / 2), np.sin(tilt_rad / 2), 0.0, 0.0]
-        hands = np.tile(pose[row], (2, 1))
-        hands[:, 1] += (apart_m / 2, -apart_m / 2)
-        monitor.on_state(replace(
-            start, seq=k, stamp_ns=k * 20_000_000, object_pose=pose, ee_pose=hands,
-            contact_pair=pairs.reshape(-1, 2), contact_force=forces,
-        ))  # fmt: skip
-    return monitor.verdict()
+
+    def lifted(up_m: float, contacts=PALMS, tilt_rad=0.0, periods: int = 60, apart_m=0.28):
+        played = Played(world, NAME)
+        for k in range(1, periods + 41):
+            pose = start.object_pose.copy()
+            pose[row, 2] += up_m * min(1.0, k / 40)
+            pose[row, 3:] = [np.cos(tilt_rad / 2), np.sin(tilt_rad / 2), 0.0, 0.0]
+            hands = np.tile(pose[row], (2, 1))
+            hands[:, 1] += (apart_m / 2, -apart_m / 2)
+            played.add(1, contacts, object_pose=pose, ee_pose=hands)
+        return played
+
+    return lifted
 
 
-def test_held_up_level_between_both_palms_counts(world, scene):
-    verdict = judged(world, scene, 0.12, PALMS)
-    assert verdict.success, verdict.cause
+def test_held_up_level_between_both_palms_counts(lift):
+    played = lift(0.12)
+    succeeds(played)
+    measured = played.verdict.details["coordination"]
+    # From the start to the end of the second in which it is 8 cm up: two thirds of 0.8 s before.
+    assert measured["held_s"] == pytest.approx(0.54 + 1.0, abs=0.03)
+    assert measured["worst_offset_m"] == pytest.approx(0.0, abs=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("why", "up_m", "contacts", "tilt_rad", "periods"),
-    [
-        ("not high enough", 0.06, PALMS, 0.0, 60),
-        ("thrown up", 0.12, (), 0.0, 60),
-        ("on one palm", 0.12, PALMS[:1], 0.0, 60),
-        ("tipped", 0.12, PALMS, 0.5, 60),
-        ("on the forearms", 0.12, (*PALMS, ("box", "left_arm", 6.0)), 0.0, 60),
-        ("leaning on the belly", 0.12, (*PALMS, ("box", "body", 3.0)), 0.0, 60),
-        ("standing on something", 0.12, (*PALMS, ("box", "table", 3.0)), 0.0, 60),
-        ("touched, not pressed", 0.12, tuple((a, b, 0.2) for a, b, _ in PALMS), 0.0, 60),
-        ("for half a second", 0.12, PALMS, 0.0, 25),
-    ],
-)  # fmt: skip
-def test_what_looks_like_it_does_not(world, scene, why, up_m, contacts, tilt_rad, periods):
-    assert not judged(world, scene, up_m, contacts, tilt_rad, periods).success, why
+def test_it_must_be_high_enough_and_level(lift):
+    fails(lift(0.06), "8 cm up")
+    fails(lift(0.12, tilt_rad=0.5), "level")
 
 
-def test_palms_below_it_are_not_beside_it(world, scene):
-    assert not judged(world, scene, 0.12, PALMS, apart_m=0.1).success
+def test_thrown_up_or_touched_lightly_it_is_in_no_hands(lift):
+    fails(lift(0.12, ()), "between both palms")
+    fails(lift(0.12, tuple((a, b, 0.2) for a, b, _ in PALMS)), "between both palms")
 
 
-def test_a_wrist_that_touches_it_lightly_does_no_harm(world, scene):
-    assert judged(world, scene, 0.12, (*PALMS, ("box", "left_arm", 2.0))).success
+def test_one_palm_is_not_enough(lift):
+    fails(lift(0.12, PALMS[:1]), "between both palms")
+
+
+def test_nothing_else_may_carry_it(lift):
+    for other, force in (("body", 3.0), ("table", 3.0)):
+        played = lift(0.12, (*PALMS, ("box", other, force)))
+        fails(played, "carried by nothing else")
+    assert played.verdict.details["coordination"]["held_s"] == 0.0, "it stands on the table"
+
+
+def test_on_the_forearms_it_is_not_between_the_palms(lift):
+    fails(lift(0.12, (*PALMS, ("box", "left_arm", 6.0))), "between both palms")
+    succeeds(lift(0.12, (*PALMS, ("box", "left_arm", 2.0))))
+
+
+def test_palms_below_it_are_not_beside_it(lift):
+    fails(lift(0.12, apart_m=0.1), "between both palms")
+
+
+def test_half_a_second_is_too_short(lift):
+    fails(lift(0.12, periods=25), "held too briefly")
 
 
 @pytest.mark.slow

@@ -2,82 +2,73 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-import numpy as np
 import pytest
+from staging import Played, fails, succeeds
 
-from bench_tasks import runner, tasks
+from bench_tasks import runner
 from bench_tasks.config import RunConfig
-from bench_tasks.monitor import Monitor
-from bench_tasks.vocabulary import Event
 
 NAME = "press_button_high_and_low"
 LOW, HIGH = ("low_button", "right_hand", 8.0), ("high_button", "left_hand", 8.0)
+NOT_LOW, NOT_HIGH = "low button pressed before", "high button pressed before"
 
 
 @pytest.fixture(scope="module")
-def scene(world):
-    return world.reset(NAME, 0)[0]
+def press(world):
+    """A function that lets these touch for so many periods, one after the other, then nothing.
+
+    What touches at the same time is given as a list.
+    """
+    world.reset(NAME, 0)
+
+    def pressed(*presses, periods: int = 10):
+        played = Played(world, NAME)
+        for each in presses:
+            played.add(periods, each if isinstance(each, list) else [each])
+        return played.add(30)
+
+    return pressed
 
 
-def judged(world, scene, *presses):
-    """The verdict when these touch for 0.2 s each, one after the other, and nothing in the end."""
-    monitor = Monitor(tasks.get(NAME), scene)
-    monitor.on_state(world.state)
-    monitor.on_event(Event("act", 0, 0, {}))
-    seq = 0
-    for press in (*presses, None, None, None):
-        pairs, forces = np.zeros((0, 2), np.uint16), np.zeros(0)
-        if press is not None:
-            touches = press if isinstance(press, list) else [press]
-            pairs = np.array([[scene.entity(a), scene.entity(b)] for a, b, _ in touches], np.uint16)
-            forces = np.array([force for *_, force in touches])
-        for _ in range(10):
-            seq += 1
-            monitor.on_state(replace(
-                world.state, seq=seq, stamp_ns=seq * 20_000_000, contact_pair=pairs,
-                contact_force=forces,
-            ))  # fmt: skip
-    return monitor.verdict()
+def test_the_low_one_then_the_high_one_counts_with_either_hand(press):
+    succeeds(press(LOW, HIGH))
+    succeeds(press(("low_button", "left_hand", 4.0), HIGH))
 
 
-def test_the_low_one_then_the_high_one_counts_with_either_hand(world, scene):
-    assert judged(world, scene, LOW, HIGH).success
-    assert judged(world, scene, ("low_button", "left_hand", 4.0), HIGH).success
+def test_nothing_or_one_alone_is_not_both(press):
+    fails(press(), NOT_LOW, NOT_HIGH)
+    fails(press(LOW), NOT_HIGH)
+    fails(press(HIGH), NOT_LOW, NOT_HIGH)
 
 
-@pytest.mark.parametrize(
-    ("why", "presses"),
-    [
-        ("nothing pressed", ()),
-        ("the wrong order", (HIGH, LOW)),
-        ("the wrong order, not letting go", (HIGH, [HIGH, LOW])),
-        ("the right order, not letting go", (LOW, [LOW, HIGH])),
-        ("both at once", ([HIGH, LOW],)),
-        ("the low one alone", (LOW,)),
-        ("the high one alone", (HIGH,)),
-        ("brushed by", (("low_button", "right_hand", 1.0), HIGH)),
-        ("pressed by an arm", (("low_button", "right_arm", 8.0), HIGH)),
-    ],
-)
-def test_what_looks_like_it_does_not(world, scene, why, presses):
-    assert not judged(world, scene, *presses).success, why
+def test_the_wrong_order_is_wrong(press):
+    fails(press(HIGH, LOW), NOT_HIGH)
+    fails(press(HIGH, [HIGH, LOW]), NOT_LOW)
 
 
-def test_hands_must_come_off(world, scene):
-    verdict = judged(world, scene, LOW, *[HIGH] * 40)
-    assert verdict.success, "at last they do"
-    monitor = Monitor(tasks.get(NAME), scene)
-    monitor.on_state(world.state)
-    monitor.on_event(Event("act", 0, 0, {}))
-    pair = np.array([[scene.entity("high_button"), scene.entity("left_hand")]], np.uint16)
-    for seq in range(1, 100):
-        monitor.on_state(replace(
-            world.state, seq=seq, stamp_ns=seq * 20_000_000, contact_pair=pair,
-            contact_force=np.array([5.0]),
-        ))  # fmt: skip
-    assert not monitor.verdict().success
+def test_of_both_at_once_none_is_the_first(press):
+    fails(press([HIGH, LOW]), NOT_LOW, NOT_HIGH)
+    fails(press(LOW, [LOW, HIGH]), NOT_HIGH)
+
+
+def test_brushing_by_is_not_pressing(press):
+    fails(press(("low_button", "right_hand", 1.0), HIGH), NOT_LOW)
+    fails(press(LOW, HIGH, periods=3), NOT_LOW, NOT_HIGH)
+    fails(press(*[LOW, ("table", "right_hand", 8.0)] * 5, HIGH, periods=4), NOT_LOW)
+
+
+def test_an_arm_does_not_press(press):
+    fails(press(("low_button", "right_arm", 8.0), HIGH), NOT_LOW)
+
+
+def test_the_post_is_not_the_button(press):
+    fails(press(("low_button_post", "right_hand", 8.0), HIGH), NOT_LOW, NOT_HIGH)
+    fails(press(LOW, ("high_button_post", "left_hand", 8.0)), NOT_HIGH)
+
+
+def test_hands_must_come_off(world, press):
+    succeeds(press(LOW, *[HIGH] * 4))
+    fails(Played(world, NAME).add(10, [LOW]).add(100, [HIGH]), "hands off")
 
 
 def test_the_expert_presses_both_and_the_recording_says_so_too(world, tmp_path):

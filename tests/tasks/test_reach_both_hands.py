@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
+from staging import Played, fails, fails_with, succeeds
 
 from bench_tasks import runner, tasks
 from bench_tasks.bag import read_bag
 from bench_tasks.config import RunConfig
 from bench_tasks.errors import UsageError
-from bench_tasks.monitor import Monitor
 from bench_tasks.tasks.families.humanoid import HEIGHTS_M, hand_error
 from bench_tasks.view import View
-from bench_tasks.vocabulary import ARMS, Event, Observation, Plan, Scene, SkillCall
+from bench_tasks.vocabulary import ARMS, Observation, Plan, SkillCall
 from policies.humanoid import HumanoidOptions, HumanoidPolicy
 
 NAME = "reach_both_hands"
@@ -61,30 +60,68 @@ def test_tables_are_of_three_heights_and_targets_above_them(world):
     assert seen == set(HEIGHTS_M)
 
 
-def judged(scene: Scene, poses: list[np.ndarray], world) -> bool:
-    """Whether hands at these poses, one period after the other, fulfil the task."""
-    monitor = Monitor(TASK, scene)
-    monitor.on_state(world.state)
-    monitor.on_event(Event("act", 0, 0, {}))
-    for k, pose in enumerate(poses, 1):
-        monitor.on_state(replace(world.state, seq=k, stamp_ns=k * 20_000_000, ee_pose=pose))
-    return monitor.verdict().success
-
-
-def test_only_hands_that_stay_there_turned_right_count(world):
+@pytest.fixture(scope="module")
+def hands(world):
+    """A function that lets the hands be at poses (2, 7), for so many periods each; and those."""
     scene, _ = world.reset(NAME, 0)
-    there = np.array([scene.params["targets"][arm] for arm in ARMS])
-    off, turned, one = there.copy(), there.copy(), there.copy()
-    off[1, 2] += 0.06
-    turned[0, 3:] = turned[0, [4, 3, 6, 5]] * [-1, 1, 1, -1]
-    one[0] = world.state.ee_pose[0]
-    assert judged(scene, [there] * 60, world)
-    assert not judged(scene, [there] * 40, world), "flying through"
-    assert not judged(scene, ([there] * 40 + [off] * 5) * 3, world), "never for long enough"
-    assert not judged(scene, [off] * 60, world)
-    assert not judged(scene, [turned] * 60, world)
-    assert not judged(scene, [one] * 60, world)
-    assert not judged(scene, [there[::-1]] * 60, world), "the wrong hands"
+
+    def played(*held):
+        episode = Played(world, NAME)
+        for pose, periods in held:
+            episode.add(periods, ee_pose=pose)
+        return episode
+
+    return played, np.array([scene.params["targets"][arm] for arm in ARMS])
+
+
+BOTH = ("left hand there", "right hand there")
+
+
+def test_hands_that_stay_there_count(hands):
+    played, there = hands
+    succeeds(played((there, 60)))
+
+
+def test_flying_through_does_not(hands):
+    played, there = hands
+    off = there + [0, 0, 0.06, 0, 0, 0, 0]
+    fails(played((there, 40)), "held too briefly")
+    fails(played(*[(there, 40), (off, 5)] * 3), *BOTH)
+
+
+def test_beside_it_is_not_there(hands):
+    played, there = hands
+    there = there.copy()
+    there[1, 2] += 0.06
+    fails(played((there, 60)), BOTH[1])
+
+
+def test_one_hand_is_not_both(world, hands):
+    played, there = hands
+    there = there.copy()
+    there[0] = world.state.ee_pose[0]
+    fails(played((there, 60)), BOTH[0])
+
+
+def test_a_hand_turned_away_is_not_there(hands):
+    played, there = hands
+    there = there.copy()
+    there[0, 3:] = there[0, [4, 3, 6, 5]] * [-1, 1, 1, -1]
+    fails(played((there, 60)), BOTH[0])
+
+
+def test_the_wrong_hands_are_wrong(hands):
+    played, there = hands
+    fails(played((there[::-1], 60)), *BOTH)
+
+
+@pytest.mark.parametrize("part", ["body", "left_arm", "right_hand"])
+def test_on_its_knees_or_hands_it_is_not_on_its_feet(hands, world, part):
+    played, there = hands
+    feet = [("floor", f"{side}_foot", 160.0) for side in ARMS]
+    succeeds(Played(world, NAME).add(60, feet, ee_pose=there))
+    kneeling = Played(world, NAME).add(60, [*feet, ("floor", part, 5.0)], ee_pose=there)
+    assert fails_with(kneeling, "invariant broken") == "invariant broken: on its feet"
 
 
 def test_out_of_reach_and_impossible_skills_are_told(world):

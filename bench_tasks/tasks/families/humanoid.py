@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import abc
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from bench_tasks.g1 import HOME_RAD, LEGS, LIMITS_RAD, PELVIS
-from bench_tasks.tasks.base import Check, Task
+from bench_tasks.tasks.base import Check, Layout, Task
 from bench_tasks.view import View, compose, invert, quat_from_yaw, rotation_matrix
-from bench_tasks.vocabulary import UPRIGHT, Scene
+from bench_tasks.vocabulary import ARMS, UPRIGHT, ObjectInfo, Scene
 
 __all__ = [
     "HEIGHTS_M", "HumanoidTask", "PELVIS_M", "TIP_M", "hand_error", "hand_pose", "in_pelvis",
-    "pelvis_pose", "reach_target", "upright",
+    "palms_press", "pelvis_pose", "reach_target", "upright",
 ]  # fmt: skip
 
 HEIGHTS_M = (0.5, 0.74, 0.88)
@@ -23,7 +24,11 @@ PELVIS_M = 0.76
 TIP_M = 0.105
 """Of a hand's tip beyond its TCP."""
 FALLEN_M, FALLEN_RAD = 0.5, 0.8
-"""It has fallen when its pelvis is lower above the floor, or further from upright."""
+"""It has fallen when its pelvis is lower above the floor, or further from upright, or when anything
+of it but its feet is on the floor."""
+_OFF_THE_FLOOR = ("body", *(f"{arm}_{part}" for arm in ARMS for part in ("arm", "hand")))
+PRESS_N = 1.0
+"""A palm that holds something presses on it more than this."""
 _REACH_M = ((0.26, 0.48), (0.05, 0.36), (0.06, 0.28))
 """Where targets are drawn, of the left hand: forward, to its side, above the table top."""
 _AWAY_M = 0.08
@@ -31,11 +36,19 @@ _AWAY_M = 0.08
 
 
 def upright(view: View) -> bool:
-    """Whether the robot stands on its feet."""
+    """Whether the robot stands on its feet, and on nothing else as far as the cell feels it."""
     pelvis = view.pose(PELVIS)
     height = pelvis[2] - view.scene.base_height_m
     lean = np.arccos(np.clip(rotation_matrix(pelvis[3:])[2, 2], -1.0, 1.0))
-    return bool(height > FALLEN_M and lean < FALLEN_RAD)
+    if not (height > FALLEN_M and lean < FALLEN_RAD):
+        return False
+    felt = view.scene.contacts == "all"
+    return not (felt and any(view.touching("floor", part) for part in _OFF_THE_FLOOR))
+
+
+def palms_press(view: View, name: str) -> bool:
+    """Whether both palms press on an object."""
+    return all(view.touching(name, f"{arm}_hand", PRESS_N) for arm in ARMS)
 
 
 def hand_error(pose: np.ndarray, target: Sequence[float]) -> tuple[float, float]:
@@ -102,13 +115,28 @@ def reach_target(
 
 
 class HumanoidTask(Task):
-    """A task of the G1 at a table."""
+    """A task of the G1 at a table, laid out by `arrange` for the height that was drawn."""
 
     embodiment = "g1"
+    version = 2
 
     def table_height_m(self, rng: np.random.Generator) -> float:
         """One of three, drawn before anything else."""
         return HEIGHTS_M[rng.integers(len(HEIGHTS_M))]
+
+    def layout(self, rng: np.random.Generator, objects: Mapping[str, ObjectInfo]) -> Layout:
+        """The height first, as the world draws it too, then all else."""
+        return self.arrange(rng, objects, self.table_height_m(rng))
+
+    @abc.abstractmethod
+    def arrange(
+        self, rng: np.random.Generator, objects: Mapping[str, ObjectInfo], height_m: float
+    ) -> Layout:
+        """As `layout`, before a table of this height."""
+
+    def both_hold(self, view: View, name: str) -> bool:
+        """Between both palms, off the table: rubber hands hold nothing otherwise."""
+        return palms_press(view, name) and not view.touching(name, "table")
 
     def invariants(self, scene: Scene) -> tuple[Check, ...]:
         """A fall ends the episode."""

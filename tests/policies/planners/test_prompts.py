@@ -43,7 +43,7 @@ def test_the_example_of_skills_is_right_and_every_skill_is_explained(version):
     assert all(f"- {skill} {{" in system for skill in SKILLS)
 
 
-@pytest.mark.parametrize("task", tasks.names())
+@pytest.mark.parametrize("task", tasks.names(None))
 def test_levels_of_help_each_tell_more(task, world):
     texts = {}
     for level in HELP:
