@@ -55,6 +55,7 @@ deviation of joint positions, velocities having ten times as much."""
 HANDS = ("left", "right")
 COMMANDS = ("rt/lowcmd", ARM_SDK)
 HAND_SPEED = 3.0
+GAP_S, GAPS_KEPT = 0.05, 100
 
 
 class Elsewhere:
@@ -112,6 +113,9 @@ class StandIn:
         self._coming: deque[tuple[float, str, np.ndarray]] = deque()
         self._going: deque[tuple[float, bytes]] = deque()
         self.counts: dict[str, int] = {"accepted": 0, "sent": 0}
+        self._heard_s = 0.0
+        self.gaps: deque[tuple[float, float]] = deque(maxlen=GAPS_KEPT)
+        """When commands came again after more than `GAP_S` without any, and after how long."""
 
     def _lost(self) -> bool:
         return self._set["loss"] > 0 and self._rng.random() < self._set["loss"]
@@ -127,6 +131,9 @@ class StandIn:
                     self.counts[wrong] = self.counts.get(wrong, 0) + 1
                 else:
                     self._coming.append((now_s + self._set["latency_s"], topic, message))
+                    if self._heard_s and now_s - self._heard_s > GAP_S:
+                        self.gaps.append((round(now_s, 3), round(now_s - self._heard_s, 4)))
+                    self._heard_s = now_s
         while self._coming and self._coming[0][0] <= now_s:
             _, topic, message = self._coming.popleft()
             self.counts["accepted"] += 1
@@ -194,11 +201,11 @@ def main() -> None:
         if ideal and now - said_s > 0.1:
             said_s = now
             line = {**robot.counts, "weight": firmware.weight, "damped": firmware.damped,
-                    "speed": float(np.abs(joints.dq).max()),
+                    "speed": float(np.abs(joints.dq).max()), "gaps": list(robot.gaps),
                     "q": joints.q.round(5).tolist()}  # fmt: skip
             sys.stdout.write(json.dumps(line) + "\n")
             sys.stdout.flush()
-        due = max(due + period, now)
+        due = max(due + period, now - 5 * period)
         time.sleep(max(0.0, due - time.monotonic()))
 
 

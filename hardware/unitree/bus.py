@@ -1,4 +1,7 @@
-"""The process with Unitree's DDS in it, and nothing of ROS: python -m hardware.unitree.bus FD.
+"""The process that talks to the robot: python -m hardware.unitree.bus FD.
+
+Its setting `transport` says how: `dds`, Unitree's own topics and nothing of ROS, or `ros2`, the
+same topics by a ROS 2 that knows unitree_hg.
 
 FD is its end of a `link`; the settings are the first message. It tells the robot where its joints
 are to be, at `rate_hz`, by `rt/arm_sdk` or `rt/lowcmd`, and its Dex3 hands; and reports what the
@@ -21,7 +24,6 @@ import numpy as np
 
 from bench_tasks import g1
 from bench_tasks.errors import BenchError
-from bench_tasks.unitree_dds import VERSION, Dds
 from bench_tasks.unitree_hg import (
     ARM_SDK,
     HAND_STATE,
@@ -50,8 +52,9 @@ DAMP_S = 2.0
 """How long a bus whose commander has gone goes on damping before it ends."""
 LAST_WORD_S = 0.2
 """How long the weight 0 is still sent."""
-GAP_S = 0.05
-"""A longer time without the robot's state, or without a turn of this loop, is reported."""
+GAP_S = 0.04
+"""A longer time without the robot's state, or without a turn of this loop, is reported; so all of
+50 ms are, however they look from the robot's end."""
 LOST_S = 0.1
 HAND_KP, HAND_KD = 1.5, 0.2
 """As in Unitree's teleoperation (xr_teleoperate, robot_hand_unitree.py)."""
@@ -62,17 +65,13 @@ class Bus:
 
     def __init__(self, link: Link, settings: dict[str, Any]) -> None:
         """Open the topics. BenchError when this robot must not be talked to, or cannot be."""
-        reason = unsafe(settings["interface"], VERSION, settings["accept_cyclonedds"])
-        if reason:
-            raise BenchError(reason)
         self._link, self._set = link, settings
         self._low = settings["control"] == "low"
         self._joints = slice(FIRST[settings["control"]], JOINTS)
         self._topic = "rt/lowcmd" if self._low else ARM_SDK
         self._hands = ARMS if settings["hands"] == "dex3" else ()
-        self._dds = Dds(
-            settings["domain"], settings["interface"],
-            (self._topic, *(f"rt/dex3/{hand}/cmd" for hand in self._hands)),
+        self._dds = _topics(
+            settings, (self._topic, *(f"rt/dex3/{hand}/cmd" for hand in self._hands)),
             ("rt/lowstate", *(f"rt/dex3/{hand}/state" for hand in self._hands)),
         )  # fmt: skip
         self._kp = np.concatenate([g1.KP[: g1.LEGS], g1.UPPER_KP])[self._joints]
@@ -272,6 +271,23 @@ class Bus:
                 "hands": {hand: _short(m["q"]) for hand, m in self._hand_state.items()},
             }
         })  # fmt: skip
+
+
+def _topics(settings: dict[str, Any], out: tuple[str, ...], into: tuple[str, ...]) -> Any:
+    """The robot's topics by DDS, or by ROS 2; each in an environment that has no need of the other.
+
+    BenchError when this robot must not be talked to, or cannot be.
+    """
+    if settings["transport"] == "ros2":
+        from hardware.unitree.topics_ros import RosTopics
+
+        return RosTopics(settings["domain"], out, into)
+    from bench_tasks.unitree_dds import VERSION, Dds
+
+    reason = unsafe(settings["interface"], VERSION, settings["accept_cyclonedds"])
+    if reason:
+        raise BenchError(reason)
+    return Dds(settings["domain"], settings["interface"], out, into)
 
 
 def _short(values: np.ndarray) -> list[float]:

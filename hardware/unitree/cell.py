@@ -26,13 +26,15 @@ __all__ = ["Cell", "driver_python", "read_cell", "shipped_cells"]
 FORMAT_VERSION = 1
 _SHAPE: dict[str, Any] = {
     "format_version": POSITIVE, "robot": OneOf(("g1",)), "python": TEXT,
-    "interface": NAME, "domain": NUMBER, "accept_cyclonedds": TEXT,
+    "transport": OneOf(("dds", "ros2")), "interface": NAME, "domain": NUMBER,
+    "accept_cyclonedds": TEXT,
     "hands": OneOf(("rubber",)),
     "bus": {
         "rate_hz": POSITIVE, "speed": SHARE, "max_jump_rad": POSITIVE, "stale_s": POSITIVE,
         "release_s": POSITIVE, "ramp_s": POSITIVE,
     },
     "home_rad_s": POSITIVE, "confirm_before_home": FLAG, "gravity": FLAG,
+    "table": dict.fromkeys(("edge_m", "depth_m", "width_m", "thickness_m"), POSITIVE),
     "layout": {"service": NAME, "wait_s": POSITIVE, "position_m": POSITIVE, "angle_rad": POSITIVE,
                "pelvis_m": POSITIVE},
     "cameras": {"*": {"image": NAME, "info": NAME}},
@@ -52,9 +54,9 @@ class Cell:
     def bus(self) -> dict[str, Any]:
         """Settings for the process of the bus, which reports every fourth of its turns."""
         return {
-            **self.raw["bus"], "interface": self.raw["interface"], "domain": self.domain,
-            "accept_cyclonedds": self.raw["accept_cyclonedds"], "control": "arm_sdk",
-            "hands": "none", "report_every": 4,
+            **self.raw["bus"],
+            **{key: self.raw[key] for key in ("transport", "interface", "accept_cyclonedds")},
+            "domain": self.domain, "control": "arm_sdk", "hands": "none", "report_every": 4,
         }  # fmt: skip
 
     @property
@@ -76,6 +78,8 @@ class Cell:
 def driver_python(cell: Cell) -> str:
     """The interpreter of the driver's environment; UsageError when there is none."""
     given = cell.raw["python"]
+    if cell.raw["transport"] == "ros2" and not given:
+        return sys.executable  # ROS is where this runs
     path = Path(given) if given else Path(sys.prefix) / "unitree/bin/python"
     if not path.exists():
         raise UsageError(f"the Unitree driver has no Python at {path}: run make unitree"

@@ -78,9 +78,14 @@ class BusDriver:
 
     def _started(self, settings: dict[str, Any]) -> tuple[subprocess.Popen[bytes], Link]:
         ours, theirs = pair()
-        # Its own environment's packages, not those of ours that ROS may have put on the path.
-        environment = {k: v for k, v in os.environ.items() if k != "LD_LIBRARY_PATH"}
-        environment |= {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        if settings["transport"] == "ros2":
+            paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
+            environment["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
+        else:
+            # Its own environment's packages, not those of ours that ROS may have put on the path.
+            environment["PYTHONPATH"] = str(ROOT)
+            environment.pop("LD_LIBRARY_PATH", None)
         with theirs:
             process = subprocess.Popen(
                 [self._python, "-m", "hardware.unitree.bus", str(theirs.fileno())],

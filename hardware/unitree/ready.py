@@ -13,12 +13,14 @@ from bench_tasks.errors import BenchError
 from bench_tasks.vocabulary import CONTROL_PERIOD_NS, ROBOT_PART, Scene
 from hardware.franka import ready
 from hardware.franka.signals import SILENT_S
+from hardware.unitree.clearance import BodyClearance
 from hardware.unitree.driver import BusDriver
 
 __all__ = ["FATAL", "Preparation"]
 
 FATAL = "driver_lost"
 HOME_WITHIN_RAD = 0.05
+LEAST_M = 0.01
 SETTLE_S, FRESH_S = 10.0, 5.0
 PERIOD_S = CONTROL_PERIOD_NS / 1e9
 _PEAK = 15 / 8
@@ -29,6 +31,7 @@ class Preparation(ready.Preparation):
     """As two Franka arms do it, for the waist and arms of a robot that stands by itself."""
 
     _drivers: BusDriver  # pyright: ignore[reportIncompatibleVariableOverride]
+    _clearance: BodyClearance | None = None
 
     def go_home(self, send: Callable[[np.ndarray], None] | None = None) -> None:
         """Take waist and arms over and bring them to their starting pose by `send(joints)`.
@@ -48,6 +51,7 @@ class Preparation(ready.Preparation):
         self._drivers.ready(self._heed)
         robot = embodiments.get("g1")
         home, start = robot.home[robot.joint_columns], self._drivers.told
+        self._check_way_home(start, home)
         seconds = max(PERIOD_S, _PEAK * float(np.abs(home - start).max()) / raw["home_rad_s"])
         begun, done = time.monotonic(), 0.0
         while done < 1.0:
@@ -63,6 +67,18 @@ class Preparation(ready.Preparation):
             return away is not None and bool(away.max() < HOME_WITHIN_RAD)
 
         self._wait(is_home, SETTLE_S, "waist and arms are not home")
+
+    def _check_way_home(self, start: np.ndarray, home: np.ndarray) -> None:
+        """BenchError when something is in the way, or when nobody sees where the table is."""
+        if self._clearance is None:
+            self._clearance = BodyClearance()
+        table = self._cell.raw["table"]
+        pelvis, _ = self._sensors.pose(g1.PELVIS)
+        size = table["depth_m"], table["width_m"], table["thickness_m"]
+        self._clearance.set_table(pelvis, table["edge_m"], size)
+        if blocked := self._clearance.blocked(start, home[None], LEAST_M):
+            raise BenchError(f"waist and arms cannot go straight home: {blocked}. Have the robot "
+                             "step back, or move its arms by hand, to where they can")  # fmt: skip
 
     def wait_for_state(self) -> None:
         """Until the robot is heard, and follows."""

@@ -19,9 +19,9 @@ ROOT = Path(__file__).resolve().parents[3]
 DRIVER = Path(sys.prefix) / "unitree/bin/python"
 PERIOD_S = 0.02
 SETTINGS = {
-    "interface": "lo", "control": "arm_sdk", "hands": "dex3", "accept_cyclonedds": "",
-    "rate_hz": 200.0, "report_every": 4, "speed": 0.5, "max_jump_rad": 0.3, "stale_s": 0.1,
-    "release_s": 0.6, "ramp_s": 0.6,
+    "transport": "dds", "interface": "lo", "control": "arm_sdk", "hands": "dex3",
+    "accept_cyclonedds": "", "rate_hz": 200.0, "report_every": 4, "speed": 0.5,
+    "max_jump_rad": 0.3, "stale_s": 0.1, "release_s": 0.6, "ramp_s": 0.6,
 }  # fmt: skip
 ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "LD_LIBRARY_PATH"} | {
     "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"

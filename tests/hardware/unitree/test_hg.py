@@ -1,5 +1,6 @@
 """Unitree's messages: checksum and bytes, by themselves and against the vendor's library."""
 
+import importlib.util
 import json
 import subprocess
 import sys
@@ -58,6 +59,28 @@ def test_a_hands_mode_names_its_motor():
     assert hg.hand_cmd(np.zeros(7), 0.0, 0.2)["motor"]["mode"].tolist() == [
         0x90 + k for k in range(7)
     ]
+
+
+@pytest.mark.ros
+def test_the_same_topics_in_ros_2():
+    from hardware.unitree.topics_ros import ros_names
+
+    assert {ros_names(topic) for topic in hg.TOPICS} == {
+        ("/lowcmd", "LowCmd"), ("/arm_sdk", "LowCmd"), ("/lowstate", "LowState"),
+        ("/dex3/left/cmd", "HandCmd"), ("/dex3/right/cmd", "HandCmd"),
+        ("/dex3/left/state", "HandState"), ("/dex3/right/state", "HandState"),
+    }  # fmt: skip
+
+
+@pytest.mark.ros
+def test_without_the_robots_messages_ros_2_says_what_to_source():
+    from bench_tasks.errors import UsageError
+    from hardware.unitree.topics_ros import RosTopics
+
+    if importlib.util.find_spec("unitree_hg"):
+        pytest.skip("this ROS 2 knows unitree_hg")
+    with pytest.raises(UsageError, match="source unitree_ros2's install/setup.bash"):
+        RosTopics(0, (hg.ARM_SDK,), ("rt/lowstate",))
 
 
 @pytest.mark.slow

@@ -1,0 +1,75 @@
+"""Unitree's topics as ROS 2 sees them: the second way to the robot, with its own `unitree_hg`.
+
+What DDS carries is the same to the byte, so messages come and go serialized and `unitree_hg.py`
+reads them; the messages of a sourced unitree_ros2 are needed for the types alone. In ROS 2 the
+topics have no rt/ before and the types no _ behind.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from typing import Any
+
+import rclpy
+from rclpy.context import Context
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+
+from bench_tasks.errors import UsageError
+from bench_tasks.unitree_hg import TOPICS
+
+__all__ = ["RosTopics", "ros_names"]
+
+PACKAGE = "unitree_hg"
+NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+SENT = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
+
+
+def ros_names(topic: str) -> tuple[str, str]:
+    """A DDS topic's name in ROS 2, and that of its message."""
+    return topic.removeprefix("rt"), TOPICS[topic].removesuffix("_")
+
+
+class RosTopics:
+    """As `unitree_dds.Dds`: one message each way a topic and call, as bytes."""
+
+    def __init__(self, domain: int, out: tuple[str, ...], into: tuple[str, ...]) -> None:
+        """Join the ROS domain. UsageError when the robot's messages are not to be found."""
+        try:
+            messages = importlib.import_module(f"{PACKAGE}.msg")
+        except ImportError as error:
+            raise UsageError(f"ROS 2 does not know {PACKAGE}, the robot's messages: source "
+                             f"unitree_ros2's install/setup.bash ({error})") from None  # fmt: skip
+        self._context = Context()
+        rclpy.init(context=self._context, domain_id=domain)
+        self._node = node = Node(
+            f"unitree_bus_{os.getpid()}", context=self._context, start_parameter_services=False,
+            use_global_arguments=False, enable_rosout=False,
+        )  # fmt: skip
+        self._newest: dict[str, bytes] = {}
+        self._writers: dict[str, Any] = {}
+        for topic in out:
+            name, kind = ros_names(topic)
+            self._writers[topic] = node.create_publisher(getattr(messages, kind), name, SENT)
+        for topic in into:
+            name, kind = ros_names(topic)
+            node.create_subscription(
+                getattr(messages, kind), name, self._keeper(topic), NEWEST, raw=True
+            )
+        self._executor = SingleThreadedExecutor(context=self._context)
+        self._executor.add_node(node)
+
+    def _keeper(self, topic: str) -> Any:
+        return lambda data: self._newest.__setitem__(topic, data)
+
+    def write(self, topic: str, data: bytes) -> None:
+        """Send one message."""
+        self._writers[topic].publish(data)
+
+    def take(self, topic: str) -> bytes | None:
+        """The newest message that has come since the last call, if any has."""
+        for _ in range(4):
+            self._executor.spin_once(timeout_sec=0.0)
+        return self._newest.pop(topic, None)
