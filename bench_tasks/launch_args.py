@@ -18,7 +18,7 @@ from bench_tasks.manifest import writable_folder
 from bench_tasks.object_sets import shipped
 from bench_tasks.runner import check
 from bench_tasks.streams import parse_streams
-from bench_tasks.vocabulary import AXES
+from bench_tasks.vocabulary import AXES, FR3_PAIR
 
 __all__ = ["ARGUMENTS", "RENAMED", "Settings", "read", "summary"]
 
@@ -147,6 +147,10 @@ def read(given: Mapping[str, str]) -> Settings:
         policy_deadline_s=_seconds("policy_deadline_s", given["policy_deadline_s"]),
     )  # fmt: skip
     robot = _one_of("robot", given["robot"], ROBOTS)
+    for name in config.tasks if robot != "sim" else ():
+        if tasks.get(name).embodiment != FR3_PAIR:
+            raise UsageError(f"robot {robot} is {FR3_PAIR}, {name} is for "
+                             f"{tasks.get(name).embodiment}")  # fmt: skip
     fixed = [axis for axis in config.vary if axis != "paraphrase"]
     if robot != "sim" and fixed:
         raise UsageError(f"vary must be none or paraphrase for robot {robot}, whose cell is as it "

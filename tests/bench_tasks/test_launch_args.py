@@ -2,7 +2,9 @@
 
 import pytest
 
+from bench_tasks import tasks
 from bench_tasks.errors import UsageError
+from bench_tasks.humanoid_args import humanoid_tasks
 from bench_tasks.launch_args import ARGUMENTS, read
 
 
@@ -39,6 +41,8 @@ def test_a_real_cell_is_confirmed_by_a_human(settings, tmp_path):
     [
         ({"robot": "panda"}, "unknown robot 'panda': choose from franka, sim"),
         ({"robot": "franka", "cell": "no/such.yaml"}, "cell: there is no file no/such.yaml"),
+        ({"robot": "franka", "tasks": "reach_both_hands"},
+         "robot franka is fr3_pair, reach_both_hands is for g1"),
         ({"robot": "franka", "safety": "false"}, "safety must be true for robot franka"),
         ({"robot": "franka", "cell": __file__, "dry_run": "true"}, "dry_run must be false for the"),
         ({"robot": "franka", "vary": "paraphrase,table_height"}, "as it is, got table_height"),
@@ -47,3 +51,18 @@ def test_a_real_cell_is_confirmed_by_a_human(settings, tmp_path):
 def test_what_is_wrong_is_said_before_anything_starts(settings, given, said):
     with pytest.raises(UsageError, match=said):
         settings(**given)
+
+
+def test_the_humanoid_is_launched_with_its_own_tasks(settings):
+    every = humanoid_tasks("all", "sim")
+    assert every.split(",") == tasks.names("g1")
+    assert humanoid_tasks("reach_both_hands", "sim") == "reach_both_hands"
+    assert settings(tasks=every).config.tasks == tuple(tasks.names("g1"))
+    for names, robot, said in (
+        ("all", "unitree", "robot unitree cannot be launched by this file yet, only sim can"),
+        ("all", "franka", "unknown robot 'franka': choose from sim"),
+        ("reach_both_hands,lift_pot", "sim", "task lift_pot is for fr3_pair: choose from "),
+        ("juggle", "sim", "unknown task 'juggle': choose from"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            humanoid_tasks(names, robot)

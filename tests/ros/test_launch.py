@@ -135,6 +135,20 @@ def test_a_launch_evaluates_reports_and_leaves_nothing(launch, nodes, tmp_path):
     assert len(list(out.glob("scores-*.json"))) == 2
 
 
+def test_the_humanoid_has_a_launch_of_its_own(launch, nodes, tmp_path):
+    out = tmp_path / "out"
+    assert launch("humanoid.launch.py", "robot:=unitree", f"out:={out}").wait(60) == 2
+    (line,) = log(tmp_path).strip().splitlines()
+    assert line.startswith("humanoid.launch.py: robot unitree cannot be launched by this file yet")
+    process = launch(
+        "humanoid.launch.py", "tasks:=reach_both_hands", "seed:=1", f"out:={out}"
+    )
+    assert process.wait(LIMIT_S) == 0, log(tmp_path)
+    (score,) = scoring.load_scores(scoring.newest_scores(out))
+    assert score.success and score.agrees and (score.task, score.seed) == ("reach_both_hands", 1)
+    assert node_pids(nodes.domain) == {} and "Traceback" not in log(tmp_path)
+
+
 @pytest.mark.parametrize("victim", ["planner_node", "recorder_node"])
 def test_a_killed_node_ends_the_launch_with_its_status(launch, nodes, tmp_path, victim):
     out = tmp_path / "out"
