@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import bench_tasks
-from bench_tasks import data_cli, objects_cli, train_cli
+from bench_tasks import data_cli, objects_cli, reality_cli, train_cli
 from bench_tasks.errors import BenchError, UsageError
 
 __all__ = ["main"]
@@ -28,6 +28,8 @@ examples:
   bench_tasks collect --tasks lift_pot               demonstrations by the expert, to train on
   bench_tasks train --data DIR --out results/wam     a policy, from demonstrations
   bench_tasks export results/demos --out results/dataset   as a LeRobot dataset
+  bench_tasks sysid BAG --out robot.yaml             what a robot's joints are like
+  bench_tasks paired results/sim results/robot       does simulation foretell reality?
   bench_tasks doctor                                 is this machine ready?
 
 exit status:
@@ -156,6 +158,10 @@ def _parser() -> argparse.ArgumentParser:
         help="use these evolved objects, a file or a name (see bench_tasks objects list)",
     )  # fmt: skip
     sub.add_argument(
+        "--dynamics", metavar="FILE.yaml",
+        help="how the simulated joints answer to commands (see bench_tasks sysid)",
+    )  # fmt: skip
+    sub.add_argument(
         "--image-size", metavar="WxH",
         help="size of every picture in pixels (default: 320x240); a square one sees less at the "
         "sides",
@@ -183,6 +189,7 @@ def _parser() -> argparse.ArgumentParser:
 
     data_cli.add(command, _number, _names)
     train_cli.add(command, _number, _names)
+    reality_cli.add(command)
 
     sub = command("serve", "serve a policy to others' evaluators, on OpenPI's websocket wire")
     sub.add_argument("--policy", required=True, help="a policy that needs joints and pictures only")
@@ -241,7 +248,7 @@ def _run(args: argparse.Namespace) -> int:
     options: dict[str, Any] = read_config(args.config) if args.config else {}
     for key in ("tasks", "planner", "policy", "episodes", "seed", "out", "cameras", "latency",
                 "record", "vary", "jobs", "objects", "execution", "policy_latency", "execute",
-                "policy_deadline_s", "image_size"):  # fmt: skip
+                "policy_deadline_s", "image_size", "dynamics"):  # fmt: skip
         value = getattr(args, key)
         if value is not None:
             options[key] = value
@@ -339,7 +346,7 @@ def _doctor(args: argparse.Namespace) -> int:
 _COMMANDS = {
     "list": _list, "gallery": _gallery, "objects": objects_cli.run, "run": _run,
     "score": _score, "report": _report, "serve": _serve, "doctor": _doctor,
-    **data_cli.COMMANDS, **train_cli.COMMANDS,
+    **data_cli.COMMANDS, **train_cli.COMMANDS, **reality_cli.COMMANDS,
 }  # fmt: skip
 
 

@@ -10,12 +10,13 @@ from reprlib import repr as short
 from typing import Any
 
 from bench_tasks import embodiments, tasks
+from bench_tasks.dynamics import Dynamics, read_dynamics
 from bench_tasks.errors import UsageError, unknown
 from bench_tasks.execution import Execution, check_latency
 from bench_tasks.images import DEFAULT_SIZE, parse_size
 from bench_tasks.manifest import FORMAT_VERSION
 from bench_tasks.object_sets import ObjectSet, read_set
-from bench_tasks.vocabulary import AXES
+from bench_tasks.vocabulary import AXES, FR3_PAIR
 from bench_tasks.yaml_file import read_yaml
 
 __all__ = ["DEMONSTRATION_SEEDS", "RunConfig", "read_config"]
@@ -39,6 +40,7 @@ class RunConfig:
     evolved objects, by name or file, that take the places of those of their kinds. How a policy's
     chunks are executed is said by `execution`, `policy_latency`, `execute` and `policy_deadline_s`,
     see `execution.Execution`. `image_size` is that of every picture, width x height in pixels.
+    `dynamics` is a file of how simulated joints answer to commands (see `dynamics.Dynamics`).
     """
 
     tasks: tuple[str, ...]
@@ -58,6 +60,7 @@ class RunConfig:
     policy_latency: str = "free"
     execute: int = 0
     policy_deadline_s: float = 10.0
+    dynamics: str = ""
 
     def checked(self) -> RunConfig:
         """Return self; UsageError names the first wrong value and what is valid."""
@@ -72,8 +75,11 @@ class RunConfig:
                 raise UsageError(f"{what} is named twice: {', '.join(names)}")
         for robot in dict.fromkeys(tasks.get(name).embodiment for name in self.tasks):
             embodiments.get(robot).check_axes(self.vary)
+        others = [name for name in self.tasks if tasks.get(name).embodiment != FR3_PAIR]
+        if self.dynamics and others:
+            raise UsageError(f"dynamics are those of {FR3_PAIR}, which {others[0]} is not for")
         parse_size(self.image_size)
-        _ = self.evolved  # UsageError when it cannot be read
+        _ = self.evolved, self.joint_dynamics  # UsageError when one cannot be read
         if self.episodes < 1:
             raise UsageError(f"episodes must be at least 1, got {self.episodes}")
         if self.episodes > MAX_EPISODES:
@@ -113,6 +119,16 @@ class RunConfig:
         """
         return read_set(self.objects) if self.objects else None
 
+    @cached_property
+    def joint_dynamics(self) -> Dynamics | None:
+        """The dynamics, read once as `evolved` is; None for the simulation's own."""
+        return read_dynamics(self.dynamics) if self.dynamics else None
+
+    @property
+    def dynamics_hash(self) -> str:
+        """Hash of the dynamics; "" for the simulation's own."""
+        return self.joint_dynamics.hash if self.joint_dynamics else ""
+
     @property
     def objects_hash(self) -> str:
         """Hash of the set of evolved objects; "" without one."""
@@ -125,7 +141,8 @@ class RunConfig:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for the manifest."""
-        return {**dataclasses.asdict(self), "objects_hash": self.objects_hash}
+        hashes = {"objects_hash": self.objects_hash, "dynamics_hash": self.dynamics_hash}
+        return {**dataclasses.asdict(self), **hashes}
 
 
 def _typed(name: str, value: Any) -> Any:

@@ -51,6 +51,9 @@ ARGUMENTS: dict[str, tuple[str, str]] = {
     "policy_deadline_s": ("10", "after so many seconds a policy's answer is not used any more"),
     "vary": ("none", "what to randomise beyond the layout, or all: " + ", ".join(AXES)),
     "objects": ("", "set of evolved objects to use, a file or a name (bench_tasks objects list)"),
+    "dynamics": (
+        "", "with robot:=sim, a file that says how its joints answer (bench_tasks sysid)"
+    ),
     "robot": ("sim", "whose arms: " + ", ".join(ROBOTS)),
     "cell": (
         STANDIN, "with robot:=franka, the file that describes the cell, or standin: simulated "
@@ -142,6 +145,7 @@ def read(given: Mapping[str, str]) -> Settings:
         # Nodes may run in another folder.
         objects=given["objects"] if given["objects"] in ("", *shipped())
         else str(Path(given["objects"]).absolute()),
+        dynamics=str(Path(given["dynamics"]).absolute()) if given["dynamics"] else "",
         execution=given["execution"], policy_latency=given["policy_latency"],
         execute=_whole("execute", given["execute"]),
         policy_deadline_s=_seconds("policy_deadline_s", given["policy_deadline_s"]),
@@ -155,6 +159,9 @@ def read(given: Mapping[str, str]) -> Settings:
     if robot != "sim" and fixed:
         raise UsageError(f"vary must be none or paraphrase for robot {robot}, whose cell is as it "
                          f"is, got {','.join(fixed)}")  # fmt: skip
+    if robot != "sim" and config.dynamics:
+        raise UsageError(f"dynamics must be empty for robot {robot}, whose joints are as they "
+                         f"are, got {given['dynamics']!r}")  # fmt: skip
     # Real arms do not wait, whatever is asked of the simulated ones.
     clock = _one_of("clock", given["clock"], CLOCKS) if robot == "sim" else "realtime"
     on_clock = config.executing.checked().on_clock(clock)

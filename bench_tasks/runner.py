@@ -22,6 +22,7 @@ from bench_tasks.diagnosis import Diagnosis, diagnose
 from bench_tasks.dreams import dreams_of
 from bench_tasks.episode import Options, run_episode
 from bench_tasks.errors import BenchError, UsageError, unknown
+from bench_tasks.excitation import Excitation, Fit
 from bench_tasks.execution import execution_of
 from bench_tasks.images import parse_size
 from bench_tasks.manifest import (
@@ -41,7 +42,7 @@ from bench_tasks.teamwork import teamwork_of
 from bench_tasks.vocabulary import Verdict, WorldState
 from bench_tasks.workers import Lost, Note, Work, work_through
 
-__all__ = ["Interrupted", "RunResult", "check", "policy_server", "run", "training"]
+__all__ = ["Interrupted", "RunResult", "check", "identified", "policy_server", "run", "training"]
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,14 @@ def policy_server(spec: str, host: str, port: int) -> Any:
     return PolicyServer(spec, host, port)
 
 
+def identified(told: Excitation, other: Excitation | None = None) -> Fit:
+    """The dynamics that a recording tells of, by `sim.sysid.fit`."""
+    import sim.world  # noqa: F401 - chooses the renderer, before anything else brings in mujoco
+    from sim.sysid import fit
+
+    return fit(told, other)
+
+
 def training(
     data: Sequence[str], out: str, kind: str, shape: str, recipe: dict[str, Any], cache: str,
     say: Callable[[str], None],
@@ -130,7 +139,8 @@ def _seat(config: RunConfig, world: World | None = None) -> Work:
         from sim.world import SimWorld
 
         width, height = parse_size(config.image_size)
-        world = SimWorld(width=width, height=height, objects=config.evolved)
+        world = SimWorld(width=width, height=height, objects=config.evolved,
+                         dynamics=config.joint_dynamics)  # fmt: skip
     policy = executed(make_policy(config.policy), config.executing)
     cast = _Cast(world, make_planner(config.planner), policy)
     return partial(_episode, cast, config)
@@ -145,6 +155,7 @@ def _begun(config: RunConfig, task: Task, seed: int) -> dict[str, Any]:
     return episode_manifest(
         task.name, task.version, seed, config.planner, config.policy, latency=config.latency,
         vary=config.vary, objects=config.objects_hash, execution=config.executing.to_dict(),
+        dynamics=config.dynamics_hash,
     )  # fmt: skip
 
 

@@ -1,12 +1,13 @@
-"""The interval for success rates."""
+"""Intervals for success rates, and how well one set of rates foretells another."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
-from scipy.stats import norm
+from scipy.stats import norm, pearsonr
 
-__all__ = ["wilson"]
+__all__ = ["mmrv", "pearson", "wilson"]
 
 
 def wilson(successes: int, trials: int, confidence: float = 0.95) -> tuple[float, float]:
@@ -29,3 +30,34 @@ def wilson(successes: int, trials: int, confidence: float = 0.95) -> tuple[float
     low = 0.0 if successes == 0 else (middle - half) / scale
     high = 1.0 if successes == trials else (middle + half) / scale
     return low, high
+
+
+def pearson(x: Sequence[float], y: Sequence[float]) -> tuple[float, float, float]:
+    """Pearson's r and the ends of its 95 % interval, by Fisher's transformation.
+
+    The interval is that of pairs drawn at random from many, their values taken as exact; with
+    three it is (-1, 1). ValueError when there are less, or all values of one side are the same.
+    """
+    if len(x) != len(y) or len(x) < 3:
+        raise ValueError(f"{len(x)} and {len(y)} values: three pairs are needed")
+    if len(set(x)) == 1 or len(set(y)) == 1:
+        raise ValueError("the values of one side are all the same")
+    found = pearsonr(x, y)
+    low, high = found.confidence_interval(0.95)
+    return float(found.statistic), float(low), float(high)
+
+
+def mmrv(sim: Sequence[float], real: Sequence[float]) -> float:
+    """Mean maximum rank violation of simulated rates against real ones: 0 is best, 1 worst.
+
+    The mean over i of max over j of |real_i - real_j| where sim ranks i and j otherwise than
+    reality does: (sim_i > sim_j) != (real_i > real_j). As released with SIMPLER (Li et al., 2024,
+    arXiv 2405.05941), so a tie on one side alone is a violation. ValueError without values.
+    """
+    if len(sim) != len(real) or not len(sim):
+        raise ValueError(f"{len(sim)} and {len(real)} values")
+    worst = [
+        max(abs(a - b) if (s > t) != (a > b) else 0.0 for t, b in zip(sim, real, strict=True))
+        for s, a in zip(sim, real, strict=True)
+    ]
+    return sum(worst) / len(worst)

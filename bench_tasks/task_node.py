@@ -76,6 +76,7 @@ class TaskNode(BenchNode):
             policy_latency=parameter(self, "policy_latency", "free"),
             execute=parameter(self, "execute", 0),
             policy_deadline_s=parameter(self, "policy_deadline_s", 10.0),
+            dynamics=parameter(self, "dynamics", ""),
         ).checked()
         self.clock = parameter(self, "clock", "lockstep")
         self.robot = parameter(self, "robot", "sim")
@@ -280,7 +281,7 @@ class _Run:
         manifest = episode_manifest(
             task.name, task.version, seed, self.config.planner, self.config.policy,
             latency=self.config.latency, vary=self.config.vary, objects=self.config.objects_hash,
-            execution=self.config.executing.to_dict(),
+            execution=self.config.executing.to_dict(), dynamics=self.config.dynamics_hash,
             clock=self.node.clock, robot=self.node.robot,
         )  # fmt: skip
         try:

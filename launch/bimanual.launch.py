@@ -57,7 +57,9 @@ def nodes(context):
     # With a safety node the world is told what that lets through, and nothing else.
     checked = [("/policy/action_chunk", "/safety/action_chunk")] if settings.safety else []
     if settings.robot == "sim":
-        seen = {"viewer": settings.viewer, "objects": config.objects}
+        seen = {
+            "viewer": settings.viewer, "objects": config.objects, "dynamics": config.dynamics,
+        }  # fmt: skip
         started = [node("world", {**clock, **pictures, **seen}, checked)]
     else:
         cell = {"cell": settings.cell}
@@ -84,7 +86,8 @@ def nodes(context):
         "tasks": ",".join(config.tasks), "episodes": config.episodes, "seed": config.seed,
         "planner": config.planner, "policy": config.policy, "record": config.record,
         "latency": config.latency, "vary": ",".join(config.vary), "objects": config.objects,
-        "image_size": config.image_size, "robot": settings.robot, "safety": settings.safety,
+        "dynamics": config.dynamics, "image_size": config.image_size,
+        "robot": settings.robot, "safety": settings.safety,
         "out": str(Path(config.out).absolute()),
         "command": launch_args.summary(given, "bimanual.launch.py"), **execution, **clock,
         **streams,

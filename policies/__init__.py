@@ -39,6 +39,7 @@ POLICIES: dict[str, str] = {
     "humanoid": "policies.humanoid:HumanoidPolicy",
     "random": "policies.floors:RandomPolicy",
     "hold": "policies.floors:HoldPolicy",
+    "excite": "policies.excite:ExcitePolicy",
     "wam": "policies.wam.policy:WamPolicy",
     "pair": "policies.pair:PairPolicy",
     "openpi": "policies.remote.openpi:OpenPIPolicy",

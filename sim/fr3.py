@@ -2,27 +2,74 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import mujoco
 import numpy as np
 
 from bench_tasks import embodiments
+from bench_tasks.dynamics import MAX_DELAY_S, Dynamics
 from bench_tasks.vocabulary import ARMS, CONTROL_PERIOD_NS, FR3_PAIR, MAX_OPENING_M
 from sim.scene import PHYSICS_STEP_S
 
-__all__ = ["FR3Body"]
+__all__ = ["FR3Body", "give_dynamics", "servo_damping", "set_friction"]
 
 _SUBSTEPS = round(CONTROL_PERIOD_NS * 1e-9 / PHYSICS_STEP_S)
 _RAMP = np.arange(1, _SUBSTEPS + 1)[:, None] / _SUBSTEPS
+_PAST = round(MAX_DELAY_S * 1e9 / CONTROL_PERIOD_NS)
+"""Commands that are remembered: as many as the longest delay takes."""
+
+
+def servo_damping(model: mujoco.MjModel, joints: Sequence[str]) -> np.ndarray:
+    """What the position servos of joints, named as these, brake by: Nm s/rad."""
+    return np.array([-model.actuator(name).biasprm[2] for name in joints])
+
+
+def set_friction(
+    model: mujoco.MjModel, joints: Sequence[str], servo: np.ndarray, viscous: np.ndarray,
+    dry: np.ndarray,
+) -> None:
+    """Give joints this friction, `servo` being what `servo_damping` said of the model as compiled.
+
+    Less than none is taken off the servo's own damping, down to none at all: a joint that drives
+    itself would be no joint.
+    """
+    for name, own, slowing, stiction in zip(joints, servo, viscous, dry, strict=True):
+        dof = model.joint(name).dofadr[0]
+        model.dof_damping[dof] = max(slowing, 0.0)
+        model.actuator(name).biasprm[2] = -max(own + min(slowing, 0.0), 0.0)
+        model.dof_frictionloss[dof] = stiction
+
+
+def give_dynamics(model: mujoco.MjModel, dynamics: Dynamics) -> None:
+    """Give a cell that was compiled just now the friction of `dynamics`: once only."""
+    joints = embodiments.get(FR3_PAIR).joint_names
+    set_friction(model, joints, servo_damping(model, joints), dynamics.viscous, dynamics.dry)
+
+
+def _late_ramp(delay_s: float) -> np.ndarray:
+    """Weights (substeps, past + 2) of the last commands in what a late servo follows.
+
+    The last two commands are those that the control period begins and ends with.
+    """
+    knots = np.arange(-_PAST, 2)
+    at = _RAMP[:, 0] - delay_s * 1e9 / CONTROL_PERIOD_NS
+    return np.stack([np.interp(at, knots, one) for one in np.eye(len(knots))], axis=1)
 
 
 class FR3Body:
-    """Position servos follow the targets linearly within a control period."""
+    """Position servos follow the targets linearly within a control period.
+
+    With `dynamics` they do so late and settle beside their targets; its friction is the model's
+    (`give_dynamics`).
+    """
 
     embodiment = embodiments.get(FR3_PAIR)
     settle_s = 0.4
     memory: np.ndarray | None = None
+    """With a delay the commands (n, 16) before the last, which may not have taken effect yet."""
 
-    def __init__(self, model: mujoco.MjModel) -> None:
+    def __init__(self, model: mujoco.MjModel, dynamics: Dynamics | None = None) -> None:
         """Find its joints and actuators in a compiled cell."""
         self._model = model
         robot = self.embodiment
@@ -43,13 +90,19 @@ class FR3Body:
         limits = np.stack([model.jnt_range[j.id] for j in joints])
         self._low = embodiments.with_openings(limits[:, 0], 0.0)
         self._high = embodiments.with_openings(limits[:, 1], MAX_OPENING_M)
+        self._offset, self._late = np.zeros(robot.action_size), None
+        if dynamics is not None:
+            self._offset[robot.joint_columns] = dynamics.offset_rad
+            self._late = [_late_ramp(delay_s) for delay_s in dynamics.delay_s]
 
     def place(self, data: mujoco.MjData) -> np.ndarray:
         """Put the arms at home; returns the command (16,) that keeps them there."""
         command = self.embodiment.home.copy()
-        data.qpos[self._q_arm] = command[self.embodiment.joint_columns]
+        data.qpos[self._q_arm] = (command + self._offset)[self.embodiment.joint_columns]
         data.qpos[self._q_finger] = MAX_OPENING_M / 2
-        data.ctrl[:] = (command * self._scale)[self._ctrl_of_action]
+        data.ctrl[:] = ((command + self._offset) * self._scale)[self._ctrl_of_action]
+        if self._late is not None:
+            self.memory = np.tile(command, (_PAST, 1))
         return command
 
     def advance(self, data: mujoco.MjData, command: np.ndarray, target: np.ndarray) -> np.ndarray:
@@ -58,10 +111,23 @@ class FR3Body:
         target = np.minimum(np.maximum(target, self._low), self._high)
         begin = command * self._scale
         ramp = begin + _RAMP * (target * self._scale - begin)
+        if self._late is not None:
+            ramp = self._delayed(ramp, command, target)
         for row in ramp[:, self._ctrl_of_action]:
             ctrl[:] = row
             step(model, data)
         return target
+
+    def _delayed(self, ramp: np.ndarray, command: np.ndarray, target: np.ndarray) -> np.ndarray:
+        """The ramp (substeps, 16) of the motors, with the joints' columns late and offset."""
+        assert self._late is not None and self.memory is not None
+        knots = np.concatenate([self.memory, command[None], target[None]])
+        ramp = ramp.copy()
+        for arm, late in enumerate(self._late):
+            columns = slice(8 * arm, 8 * arm + 7)
+            ramp[:, columns] = late @ knots[:, columns] + self._offset[columns]
+        self.memory = knots[1:-1]
+        return ramp
 
     def effort(self, data: mujoco.MjData) -> np.ndarray:
         """Torques (14,) Nm of the arms' motors."""

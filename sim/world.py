@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from bench_tasks import embodiments, tasks
+from bench_tasks.dynamics import Dynamics
 from bench_tasks.embodiments import Embodiment
 from bench_tasks.errors import BenchError, UsageError, unknown
 from bench_tasks.kinematics import dual_arm
@@ -35,7 +36,7 @@ import mujoco  # noqa: E402
 
 from sim import variation  # noqa: E402
 from sim.cameras import Cameras  # noqa: E402
-from sim.fr3 import FR3Body  # noqa: E402
+from sim.fr3 import FR3Body, give_dynamics  # noqa: E402
 from sim.objects import check_set  # noqa: E402
 from sim.scene import PHYSICS_STEP_S, Cell, build_cell  # noqa: E402
 
@@ -96,14 +97,16 @@ class SimWorld:
     """The robot that the task is for, at a table in MuJoCo: two FR3 arms, or a humanoid.
 
     `pretty` draws the visual meshes with shadows (report pictures; ten times slower). With a set
-    of `objects`, an evolved one takes the place of each of its kind that a task asks for.
+    of `objects`, an evolved one takes the place of each of its kind that a task asks for. With
+    `dynamics` the arms' joints answer to commands as it says.
     """
 
     def __init__(
         self, pretty: bool = False, width: int = 320, height: int = 240,
-        objects: ObjectSet | None = None,
+        objects: ObjectSet | None = None, dynamics: Dynamics | None = None,
     ) -> None:
         """Compiles nothing before the first `reset`. UsageError on a set that cannot be built."""
+        self._dynamics = dynamics
         self._pretty, self._size = pretty, (width, height)
         self._objects = objects and check_set(objects)
         self._cells: dict[str, Cell] = {}
@@ -209,7 +212,12 @@ class SimWorld:
         self, robot: str, objects: tuple[ObjectSpec, ...], height_m: float, scale: float
     ) -> Cell:
         if robot == FR3_PAIR:
-            return build_cell(objects, self._pretty, scale)
+            cell = build_cell(objects, self._pretty, scale)
+            if self._dynamics is not None:
+                give_dynamics(cell.model, self._dynamics)
+            return cell
+        if self._dynamics is not None:
+            raise UsageError(f"dynamics are those of an FR3 pair: robot {robot} takes none")
         from sim.g1 import build_g1_cell  # its model and policy are in wheels that not all need
 
         return build_g1_cell(objects, height_m, self._pretty, scale)
@@ -217,7 +225,7 @@ class SimWorld:
     def _find_body(self) -> Body:
         assert self._task is not None
         if self._task.embodiment == FR3_PAIR:
-            return FR3Body(self._model)
+            return FR3Body(self._model, self._dynamics)
         from sim.g1 import G1Body
 
         return G1Body(self._model)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from bench_interfaces.srv import Capture
 
+from bench_tasks.dynamics import read_dynamics
 from bench_tasks.errors import BenchError, UsageError, unknown
 from bench_tasks.images import DEFAULT_SIZE, parse_size
 from bench_tasks.node_ros import answer, parameter, serve_now, steady_timer
@@ -49,9 +50,11 @@ class WorldNode(WorldBase):
             if camera not in CAMERAS:
                 raise unknown("camera", camera, CAMERAS)
         objects = parameter(self, "objects", "")
+        dynamics = parameter(self, "dynamics", "")
         width, height = parse_size(parameter(self, "image_size", DEFAULT_SIZE))
         self.world = SimWorld(
-            width=width, height=height, objects=read_set(objects) if objects else None
+            width=width, height=height, objects=read_set(objects) if objects else None,
+            dynamics=read_dynamics(dynamics) if dynamics else None,
         )
         viewer = parameter(self, "viewer", "none")
         if viewer not in ("none", "foxglove", "mujoco"):

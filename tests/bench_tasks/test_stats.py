@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from bench_tasks.stats import wilson
+from bench_tasks.stats import mmrv, pearson, wilson
 
 
 @pytest.mark.parametrize(
@@ -52,3 +52,42 @@ def test_no_trial_says_nothing():
 def test_impossible_counts_are_refused(args):
     with pytest.raises(ValueError):
         wilson(*args)
+
+
+def test_pearson_by_hand():
+    # Deviations from 1.5: products sum up to 4, squares to 5 and 5. Fisher: atanh 0.8 = ln 3, and
+    # with four pairs its standard error is 1: tanh(ln 3 -+ 1.96).
+    assert pearson((0, 1, 2, 3), (0, 2, 1, 3)) == pytest.approx((0.8, -0.69696, 0.99560), abs=1e-5)
+    # 0.5 / sqrt(0.5 * 78 / 144); three pairs bound nothing.
+    assert pearson((0, 0.5, 1), (0, 0.25, 1)) == pytest.approx((0.960769, -1.0, 1.0), abs=1e-6)
+
+
+@pytest.mark.parametrize("x, y", [((0, 1), (0, 1)), ((0, 1, 2), (0, 1)), ((1, 1, 1), (0, 1, 2))])
+def test_pearson_is_refused_where_there_is_none(x, y):
+    with pytest.raises(ValueError):
+        pearson(x, y)
+
+
+@pytest.mark.parametrize(
+    "sim, real, by_hand",
+    [
+        ((0.2, 0.5, 0.8), (0.1, 0.3, 0.9), 0.0),
+        # The second and third are swapped, 0.2 apart in reality; the first is violated by none.
+        ((0.2, 0.5, 0.8), (0.1, 0.6, 0.4), (0.0 + 0.2 + 0.2) / 3),
+        # All are swapped: the worst for each is 1, 0.5 and 1.
+        ((1.0, 0.5, 0.0), (0.0, 0.5, 1.0), (1.0 + 0.5 + 1.0) / 3),
+        # A tie in simulation alone: the better one is not ranked above the other.
+        ((0.5, 0.5), (0.2, 0.6), (0.0 + 0.4) / 2),
+        # A tie in reality alone costs nothing: there is nothing between them.
+        ((0.2, 0.6), (0.5, 0.5), 0.0),
+        ((0.3,), (0.9,), 0.0),
+    ],
+)
+def test_mmrv_by_hand(sim, real, by_hand):
+    assert mmrv(sim, real) == pytest.approx(by_hand)
+
+
+def test_mmrv_is_refused_without_pairs():
+    for sim, real in (((), ()), ((0.1,), (0.1, 0.2))):
+        with pytest.raises(ValueError):
+            mmrv(sim, real)

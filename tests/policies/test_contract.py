@@ -51,7 +51,7 @@ def turn_joint(observation) -> np.ndarray:
 @contextlib.contextmanager
 def spec_of(name: str, folder: Path):
     """A specification that makes the policy, with the server or the checkpoint that it needs."""
-    if name in ("skills", "humanoid", "random", "hold"):
+    if name in ("skills", "humanoid", "random", "hold", "excite"):
         yield name
         return
     if name in ("wam", "pair"):

@@ -1,0 +1,160 @@
+"""Simulated results beside real ones: paired by task and agents, unscored episodes kept apart."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bench_tasks import scoring
+from bench_tasks.cli import main
+from bench_tasks.errors import UsageError
+from bench_tasks.paired import Side, compare, results_of
+from bench_tasks.paired_page import page, text
+from bench_tasks.scoring import EpisodeScore
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def episodes(
+    task: str, successes: int, failures: int = 0, unscored: int = 0, policy: str = "skills",
+    version: int = 1,
+) -> list[EpisodeScore]:  # fmt: skip
+    """That many of each, of one task and policy."""
+    kinds = [(True, True)] * successes + [(False, True)] * failures + [(False, False)] * unscored
+    return [
+        EpisodeScore(
+            task, seed, success, float(success), "" if success else "time limit", "", "", None,
+            1.0, planner="expert", policy=policy, scored=scored, task_version=version,
+        )
+        for seed, (success, scored) in enumerate(kinds)
+    ]  # fmt: skip
+
+
+SIM = [
+    *episodes("lift_pot", 2, 8), *episodes("grab_roller", 5, 5),
+    *episodes("stack_bowls_three", 8, 2), *episodes("carry_tray", 1),
+]  # fmt: skip
+REAL = [
+    *episodes("lift_pot", 1, 9), *episodes("grab_roller", 6, 4, unscored=10),
+    *episodes("stack_bowls_three", 4, 6), *episodes("hanging_mug", 1),
+]  # fmt: skip
+
+
+def test_pairs_by_hand():
+    found = compare(SIM, REAL)
+    assert [pair.task for pair in found.pairs] == ["grab_roller", "lift_pot", "stack_bowls_three"]
+    # Shares 0.5 0.2 0.8 and 0.6 0.1 0.4. About their means 0.5 and 11/30 products sum up to 0.09,
+    # squares to 0.18 and 0.126667.
+    assert found.r is not None
+    assert found.r == pytest.approx((0.09 / (0.18 * 0.12666667) ** 0.5, -1.0, 1.0), abs=1e-6)
+    assert found.mmrv == pytest.approx((0.2 + 0.0 + 0.2) / 3)
+    assert found.by_task == {}
+    assert found.left_out == (
+        "carry_tray (expert, skills): simulated only", "hanging_mug (expert, skills): real only",
+    )  # fmt: skip
+
+
+def test_what_has_no_verdict_is_neither_failure_nor_success_but_shown():
+    roller = compare(SIM, REAL).pairs[0]
+    assert (roller.sim, roller.real) == (Side(5, 10, 0), Side(6, 10, 10))
+    assert roller.real.share == 0.6
+    assert roller.real.interval == pytest.approx((0.3127, 0.8318), abs=5e-5)
+    row = text(compare(SIM, REAL)).splitlines()[1].split()
+    assert row[:5] == ["grab_roller", "expert", "skills", "5/10", "24%"]
+    assert row[-5:] == ["6/10", "31%", "to", "83%", "10"]
+
+
+def test_a_side_without_any_verdict_pairs_with_nothing():
+    real = [e for e in REAL if e.task != "lift_pot"] + episodes("lift_pot", 0, 0, unscored=3)
+    found = compare(SIM, real)
+    assert found.r is None
+    assert found.why_no_r == "it needs 3 pairs with verdicts on both sides, there are 2"
+    assert "lift_pot (expert, skills): no real episode has a verdict" in found.left_out
+    assert "Pearson's r: none: it needs 3 pairs" in text(found)
+    assert found.mmrv == pytest.approx((0.2 + 0.2) / 2)
+    row = next(line for line in text(found).splitlines() if line.startswith("lift_pot"))
+    assert row.split()[-3:] == ["0/0", "-", "3"]
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_equal_shares_correlate_with_nothing():
+    sim = [e for task in ("lift_pot", "grab_roller", "carry_tray") for e in episodes(task, 2)]
+    real = [e for task in ("lift_pot", "grab_roller", "carry_tray") for e in episodes(task, 1, 1)]
+    found = compare(sim, real)
+    assert (found.r, found.why_no_r) == (None, "all simulated shares are 100%")
+    assert found.mmrv == 0.0
+
+
+def test_policies_are_ranked_task_by_task():
+    shares = {"a": (2, 1), "b": (5, 6), "c": (8, 4)}
+    sim = [e for p, (k, _) in shares.items() for e in episodes("lift_pot", k, 10 - k, policy=p)]
+    real = [e for p, (_, k) in shares.items() for e in episodes("lift_pot", k, 10 - k, policy=p)]
+    found = compare(sim + episodes("carry_tray", 1), real + episodes("carry_tray", 1))
+    assert found.by_task == {"lift_pot": pytest.approx((0.0 + 0.2 + 0.2) / 3)}
+    assert found.r is not None and -1.0 < found.r[1] < found.r[0] < found.r[2] < 1.0
+    assert "MMRV of lift_pot: 0.133" in text(found)
+
+
+def test_nothing_in_common_is_one_line():
+    with pytest.raises(UsageError, match="no task is on both sides .*carry_tray .*: simulated o"):
+        compare(episodes("carry_tray", 1), episodes("lift_pot", 1))
+    with pytest.raises(UsageError, match="there are no episodes"):
+        compare([], [])
+
+
+def test_another_version_of_a_task_is_said():
+    found = compare(SIM, [*REAL[:-1], *episodes("carry_tray", 1, version=2)])
+    assert "carry_tray: version 1 simulated, 2 real, paired all the same" in found.left_out
+
+
+def test_the_page_shows_every_pair_that_counts():
+    html = page(compare(SIM, REAL), "results/<sim>", "results/robot")
+    assert html.count("<circle") == 3
+    assert "results/&lt;sim&gt;" in html and "<sim>" not in html
+    # 0.5 and 0.6 of 360 pixels, from the left and from the top.
+    assert 'cx="232.0" cy="156.0"' in html
+    assert "hanging_mug (expert, skills): real only." in html
+    assert "http" not in html.replace("http-equiv", "")
+
+
+def saved(folder: Path, found: list[EpisodeScore]) -> Path:
+    folder.mkdir()
+    scoring.save_scores(folder, found)
+    return folder
+
+
+def test_the_command_reads_folders(tmp_path, capsys):
+    sim, real = saved(tmp_path / "sim", SIM), saved(tmp_path / "real", REAL)
+    assert main(["paired", str(sim), str(real)]) == 0
+    said = capsys.readouterr().out
+    assert "pairs: 3" in said and "MMRV: 0.133" in said and "three pairs bound it nowhere" in said
+    assert "<circle" in (sim / "paired.html").read_text()
+    out = tmp_path / "page.html"
+    assert main(["paired", str(sim), str(real), "--out", str(out), "--json"]) == 0
+    given = json.loads(capsys.readouterr().out)
+    assert given["pearson"]["r"] == pytest.approx(0.5960, abs=1e-4)
+    assert given["pairs"][0]["real"] == {
+        "successes": 6, "scored": 10, "unscored": 10, "share": 0.6,
+        "interval": pytest.approx([0.3127, 0.8318], abs=5e-5),
+    }  # fmt: skip
+    assert out.is_file()
+
+
+def test_a_folder_with_nothing_in_it_is_named(tmp_path, capsys):
+    (tmp_path / "empty").mkdir()
+    for where in ("empty", "nowhere"):
+        assert main(["paired", str(tmp_path / where), str(tmp_path / where)]) == 2
+        assert where in capsys.readouterr().err
+
+
+def test_recordings_come_before_result_files(tmp_path):
+    folder = tmp_path / "run"
+    (folder / "bag").mkdir(parents=True)
+    (folder / "bag" / "in_order.mcap").write_bytes((GOLDEN / "in_order.mcap").read_bytes())
+    scoring.save_scores(folder, SIM)
+    assert [(e.task, e.seed) for e in results_of(folder)] == [
+        (e.task, e.seed) for e in scoring.score_folder(folder)
+    ]
+    assert len(results_of(folder)) == 1

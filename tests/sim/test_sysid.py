@@ -1,0 +1,153 @@
+"""What is fitted to the motion of a simulation with known parameters is these parameters."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from bench_tasks import embodiments
+from bench_tasks.cli import main
+from bench_tasks.config import RunConfig
+from bench_tasks.dynamics import Dynamics, read_dynamics
+from bench_tasks.excitation import read_excitation
+from bench_tasks.runner import run
+from bench_tasks.vocabulary import ActionChunk
+from sim.sysid import Replay, fit
+from sim.world import SimWorld
+
+TASK = "blocks_ranking_rgb"
+PARTS = ("viscous", "dry", "offset_rad", "delay_s")
+
+
+def some_dynamics() -> Dynamics:
+    """Of joints that are slower than the simulation's, or quicker, and of two different arms."""
+    rng = np.random.default_rng(5)
+    viscous = rng.uniform(0.5, 15.0, 14)
+    viscous[[2, 6, 11]] = (-250.0, -100.0, -180.0)
+    return Dynamics(
+        viscous, rng.uniform(0.0, 3.0, 14), rng.uniform(-0.02, 0.02, 14), np.array([0.033, 0.012])
+    )
+
+
+@pytest.fixture(scope="module")
+def robot(tmp_path_factory):
+    """(file of the dynamics, folder of the recorded excitation) of a robot in its own simulation.
+
+    It is as `bench_tasks run` leaves it.
+    """
+    folder = tmp_path_factory.mktemp("robot")
+    some_dynamics().write(folder / "true.yaml")
+    run(RunConfig(
+        (TASK,), policy="excite:duration_s=6", cameras=(), out=str(folder / "out"),
+        dynamics=str(folder / "true.yaml"),
+    ))  # fmt: skip
+    return folder / "true.yaml", folder / "out"
+
+
+@pytest.fixture(scope="module")
+def replay():
+    return Replay()
+
+
+def test_parameters_are_recovered_from_the_recording_alone(robot, tmp_path, capsys):
+    true, folder = read_dynamics(robot[0]), robot[1]
+    out = tmp_path / "found.yaml"
+    assert main(["sysid", str(folder), "--out", str(out), "--try", str(folder), "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    found = read_dynamics(out)
+    for part, within in zip(PARTS, (0.02, 0.005, 1e-5, 1e-5), strict=True):
+        np.testing.assert_allclose(getattr(found, part), getattr(true, part), atol=within)
+    before, after = (list(said[f"rms_{when}_rad"].values()) for when in ("before", "after"))
+    assert min(before) > 2e-3
+    assert max(after) < 1e-6
+    assert said["tried_after_rad"] == said["rms_after_rad"]
+    assert said["at_limit"] == []
+    page = out.with_suffix(".md").read_text()
+    assert page.count("_fr3_joint") == 14
+    assert f"left {1e3 * true.delay_s[0]:.2f}" in page
+
+
+def test_with_noise_the_error_is_what_is_said_of_it(robot):
+    true, told = read_dynamics(robot[0]), read_excitation(robot[1])
+    noise = 1e-4 * np.random.default_rng(1).standard_normal(told.measured.shape)
+    found = fit(replace(told, measured=told.measured + noise))
+    away = np.concatenate([
+        (getattr(found.dynamics, part) - getattr(true, part)) / getattr(found.error, part)
+        for part in PARTS
+    ])  # fmt: skip
+    # Of 44 standard normal numbers; friction that is nearly none cannot be less than none.
+    assert np.abs(away).max() < 4.0
+    assert 0.5 < np.sqrt((away**2).mean()) < 1.5
+    for part, most in zip(PARTS, (1.0, 0.15, 1e-4, 1e-3), strict=True):
+        assert getattr(found.error, part).max() < most
+    np.testing.assert_allclose(found.rms_after, 1e-4, rtol=0.2)
+
+
+def test_the_simulation_itself_has_its_own_parameters(robot, replay):
+    told = read_excitation(robot[1])
+    same = replace(told, measured=replay.positions(told, replay.nominal))
+    found = fit(same)
+    for part, within in zip(PARTS, (0.02, 0.005, 1e-5, 1e-5), strict=True):
+        np.testing.assert_allclose(
+            getattr(found.dynamics, part), getattr(found.own, part), atol=within
+        )
+    assert found.rms_before.max() < 1e-6
+
+
+def test_what_the_fit_simulates_is_what_the_world_does(robot, replay):
+    told = read_excitation(robot[1])
+    np.testing.assert_allclose(
+        replay.positions(told, read_dynamics(robot[0])), told.measured, atol=1e-6
+    )
+
+
+def stepped(dynamics: Dynamics | None, moved: float, periods: int = 40) -> np.ndarray:
+    """Positions (periods + 1, 14) when all joints are told to be elsewhere within one period."""
+    world = SimWorld(dynamics=dynamics)
+    _, state = world.reset(TASK, 0)
+    target = state.command.copy()
+    target[embodiments.get("fr3_pair").joint_columns] += moved
+    states = [state, *world.step(ActionChunk(0, np.tile(target, (periods, 1))))]
+    return np.stack([s.joint_position for s in states])
+
+
+def test_own_dynamics_change_nothing(replay):
+    np.testing.assert_allclose(stepped(replay.nominal, 0.05), stepped(None, 0.05), atol=1e-9)
+
+
+def test_a_late_arm_does_the_same_later(replay):
+    late = replace(replay.nominal, delay_s=np.array([0.06, 0.0]))
+    now, then = stepped(None, 0.05), stepped(late, 0.05)
+    np.testing.assert_allclose(then[3:, :7], now[:-3, :7], atol=1e-5)
+    np.testing.assert_allclose(then[:, 7:], now[:, 7:], atol=1e-5)
+    assert np.abs(then[3, :7] - now[3, :7]).min() > 1e-3
+
+
+def test_an_offset_is_where_a_joint_stands(replay):
+    offset = np.linspace(-0.02, 0.02, 14)
+    none = np.zeros(14)
+    beside = replace(replay.nominal, offset_rad=offset, dry=none)
+    np.testing.assert_allclose(
+        stepped(beside, 0.0)[0] - stepped(replace(replay.nominal, dry=none), 0.0)[0], offset,
+        atol=1e-4,
+    )
+
+
+def test_a_snapshot_keeps_commands_that_are_under_way():
+    world = SimWorld(dynamics=some_dynamics())
+    _, state = world.reset(TASK, 0)
+    ways = np.tile(state.command, (30, 1))
+    ways[:, 0] += 0.02 * np.sin(np.arange(30))
+    world.step(ActionChunk(0, ways[:20]))
+    saved = world.save()
+    first = world.step(ActionChunk(20, ways[20:]))[-1].joint_position
+    world.restore(saved)
+    assert (world.step(ActionChunk(20, ways[20:]))[-1].joint_position == first).all()
+
+
+def test_a_humanoid_takes_no_dynamics_of_arms(robot):
+    with pytest.raises(Exception, match="dynamics are those of fr3_pair"):
+        RunConfig(("reach_both_hands",), dynamics=str(robot[0])).checked()
