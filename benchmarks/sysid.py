@@ -60,7 +60,8 @@ def main() -> None:
                  for p, scale in zip(PARTS, (1, 1, 1e3, 1e3), strict=True)]  # fmt: skip
         before, after = (1e3 * one.mean() for one in (found.rms_before, found.rms_after))
         print(  # noqa: T201
-            f"| {level:g} | {' | '.join(worst)} | {np.sqrt((ratio**2).mean()):.2f} "
+            f"| {level:g} | {' | '.join(worst)} | "
+            f"{f'{np.sqrt((ratio**2).mean()):.2f}' if level else '-'} "
             f"| {before:.3f} | {after:.5f} |", flush=True,
         )  # fmt: skip
 

@@ -45,6 +45,8 @@ def test_a_real_cell_is_confirmed_by_a_human(settings, tmp_path):
          "robot franka is fr3_pair, reach_both_hands is for g1"),
         ({"robot": "franka", "safety": "false"}, "safety must be true for robot franka"),
         ({"robot": "franka", "cell": __file__, "dry_run": "true"}, "dry_run must be false for the"),
+        ({"robot": "franka", "dynamics": "robot.yaml"}, "dynamics must be empty for robot franka"),
+        ({"dynamics": "no/such.yaml"}, "cannot read the dynamics .*no/such.yaml"),
         ({"robot": "franka", "vary": "paraphrase,table_height"}, "as it is, got table_height"),
     ],
 )

@@ -30,7 +30,7 @@ from sim.world import SimWorld
 
 TASK = "blocks_ranking_rgb"
 LIFT = Plan(((SkillCall("move_by", "left", {"offset": [0.0, 0.0, -0.05]}),),))
-RANDOM = {"random", "wam", "pair"}
+RANDOM = {"random", "excite", "wam", "pair"}
 LOCAL_PLANNERS = ("expert", "random")
 """Those that plan for every task without a model."""
 
