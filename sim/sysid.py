@@ -3,13 +3,11 @@
 Output error: the recorded commands are played to the simulated arms, and the parameters are those
 whose joint positions differ least from the recorded ones in the sense of least squares (Ljung,
 "System Identification", 1999, chapter 7). Only positions are compared, which every robot measures;
-what a robot calls effort differs from maker to maker. (`mujoco.sysid` would do as well, with five
-packages more.)
+what a robot calls effort differs from maker to maker. (`mujoco.sysid` would do it too, with packages
+that nothing else here needs.)
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import mujoco
 import mujoco.rollout
@@ -17,6 +15,7 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from bench_tasks.dynamics import MAX_DELAY_S, MAX_FRICTION, MAX_OFFSET_RAD, Dynamics
+from bench_tasks.errors import BenchError
 from bench_tasks.excitation import Excitation, Fit
 from sim.fr3 import FR3Body, servo_damping, set_friction
 from sim.scene import PHYSICS_STEP_S, build_cell
@@ -30,8 +29,9 @@ BLOCK_S = 1.0
 """Errors of the model further apart than this are taken to be independent."""
 STEPS = (0.05, 0.05, 1e-4, 1e-3)
 """For finite differences: viscous, dry, offset, delay."""
-SCALES = (1.0, 1.0, 0.01, 0.01)
-MAX_EVALUATIONS = 30
+NEAR = (1e-2, 1e-3, 1e-5, 1e-5)
+"""What is this close to the end of its range is at it."""
+MAX_EVALUATIONS = 40
 UNIT_RAD = 1e-3
 _FULL = mujoco.mjtState.mjSTATE_FULLPHYSICS
 # Friction, dry friction and offset of each joint, then the delay of each arm.
@@ -81,12 +81,11 @@ class Replay:
         return np.stack([np.interp(told.time_s, grid, q) for q in simulated.T], axis=1)
 
 
-def fit(
-    told: Excitation, other: Excitation | None = None, note: Callable[[str], None] | None = None
-) -> Fit:
+def fit(told: Excitation, other: Excitation | None = None) -> Fit:
     """The dynamics with which the simulation follows `told` best, from its own ones on.
 
-    They are tried on the `other` recording, which has no say in them.
+    They are tried on the `other` recording, which has no say in them. BenchError when there are
+    no such: the recording is of something that the model has not.
     """
     replay = Replay()
     compared = told.time_s >= BEGIN_S
@@ -97,8 +96,6 @@ def fit(
         if x.tobytes() in latest:
             return latest[x.tobytes()]
         apart = replay.positions(told, _dynamics(x))[compared] - measured
-        if note is not None:
-            note(f"root mean square error {np.sqrt((apart**2).mean()):.2e} rad")
         latest.clear()
         latest[x.tobytes()] = (apart / UNIT_RAD).ravel()
         return latest[x.tobytes()]
@@ -121,13 +118,17 @@ def fit(
     before = replay.positions(told, replay.nominal)
     begin[_KINDS[3]] = _lag(told, before)
     begin = np.clip(begin, low + 1e-6, high - 1e-6)
-    scale = np.repeat(SCALES, [len(kind) for kind in _KINDS])
     found = least_squares(
-        residuals, begin, jacobian, (low, high), x_scale=scale, xtol=1e-4, ftol=1e-5,
+        residuals, begin, jacobian, (low, high), x_scale="jac", xtol=1e-4, ftol=1e-5,
         max_nfev=MAX_EVALUATIONS,
     )  # fmt: skip
     dynamics = _dynamics(found.x)
     after = replay.positions(told, dynamics)
+    if not found.success:
+        raise BenchError(
+            f"the fit to {told.name} did not settle: after {MAX_EVALUATIONS} simulations positions "
+            f"are still {1e3 * _rms(after, told).mean():.3f} mrad apart in the mean"
+        )
     error = _standard_errors(found.jac, found.fun, told.time_s[compared])
     tried = other and tuple(
         _rms(replay.positions(other, one), other) for one in (replay.nominal, dynamics)
@@ -201,7 +202,7 @@ def _at_limit(x: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[str, ..
     names = [f"{what} of joint {k % 7 + 1}, {('left', 'right')[k // 7]} arm"
              for what in ("viscous friction", "dry friction", "offset") for k in range(JOINTS)]
     names += ["delay of the left arm", "delay of the right arm"]
-    width = 1e-3 * np.repeat(SCALES, [len(kind) for kind in _KINDS])
+    width = np.repeat(NEAR, [len(kind) for kind in _KINDS])
     wanted = np.ones(len(x), bool)
     wanted[np.concatenate([_KINDS[1], _KINDS[3]])] = False
     beyond = (high - x < width) | (wanted & (x - low < width))
