@@ -3,7 +3,7 @@
 Output error: the recorded commands are played to the simulated arms, and the parameters are those
 whose joint positions differ least from the recorded ones in the sense of least squares (Ljung,
 "System Identification", 1999, chapter 7). Only positions are compared, which every robot measures;
-what a robot calls effort differs from maker to maker. (`mujoco.sysid` would do it too, with packages
+what a robot calls effort differs from maker to maker. (`mujoco.sysid` does it too, with packages
 that nothing else here needs.)
 """
 
