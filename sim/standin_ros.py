@@ -8,8 +8,10 @@ from __future__ import annotations
 import queue
 import threading
 import time
+import traceback
 from collections.abc import Callable
 from concurrent.futures import Future
+from concurrent.futures import TimeoutError as Overdue
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,7 @@ from sensor_msgs.msg import CameraInfo, CompressedImage
 from tf2_msgs.msg import TFMessage
 
 from bench_tasks import cdr
+from bench_tasks.errors import BenchError
 from bench_tasks.images import encode_camera_info, encode_frame
 from bench_tasks.vocabulary import CONTROL_PERIOD_NS, Scene, WorldState
 from sim.cameras import camera_info
@@ -83,18 +86,29 @@ class StandIn(LayoutNode):
         """Do it on the scene's thread, to which its renderer belongs."""
         future: Future[Any] = Future()
         self._jobs.put((work, future))
-        return future.result(JOB_S)
+        try:
+            return future.result(JOB_S)
+        except Overdue:
+            future.cancel()  # it must not be done when nobody expects it any more
+            raise BenchError(f"the simulated cell took longer than {JOB_S:g} s") from None
 
     def _run(self) -> None:
         due = time.monotonic()
         while not self.stopping.is_set():
             while not self._jobs.empty():
                 work, future = self._jobs.get()
+                if not future.set_running_or_notify_cancel():
+                    continue
                 try:
                     future.set_result(work())
                 except Exception as error:  # noqa: BLE001 - raised again for who asked
                     future.set_exception(error)
-            self.period()
+            try:
+                self.period()
+            except Exception:  # noqa: BLE001 - a scene that stands still would look like one at rest
+                self.get_logger().error(traceback.format_exc())
+                self.stop(1)
+                return
             due = max(due + PERIOD_S, time.monotonic() - PERIOD_S)
             time.sleep(max(0.0, due - time.monotonic()))
 

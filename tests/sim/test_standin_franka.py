@@ -1,0 +1,149 @@
+"""The stand-in for a Franka cell: hands that speak for the scene's, and a scene that follows."""
+
+import queue
+import socket
+import threading
+from concurrent.futures import Future
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from sim.franka_server import REPORT, WIDTH, SceneHand, arm_only
+
+
+@pytest.fixture
+def hand():
+    """A hand whose fingers are where they are asked to be, but never closer than `stop`."""
+    made, over = SceneHand(), threading.Event()
+    made.stop_at = 0.0
+
+    def fingers():
+        while not over.wait(0.002):
+            made.width = max(made.asked, made.stop_at)
+
+    threading.Thread(target=fingers, daemon=True).start()
+    yield made
+    over.set()
+
+
+def test_a_hand_has_grasped_only_what_stops_its_fingers_within_the_band(hand):
+    hand.stop_at = 0.04
+    assert hand.grasp(0.0, 0.01, 0.1, 0.5, 40.0) and hand.width == 0.04
+    assert hand.move(0.08, 0.5) and not hand.is_grasped
+    assert not hand.grasp(0.0, 0.01, 0.03, 0.5, 40.0), "too wide"
+    assert hand.homing() and hand.width == 0.08
+    for work in (lambda: hand.move(0.09, 0.1), lambda: hand.grasp(-0.01, 0.1, 0.1, 0.1, 1.0)):
+        with pytest.raises(ValueError, match="outside 0..0.08 m"):
+            work()
+
+
+def test_the_simulated_arm_has_joints_and_nothing_to_collide_with(tmp_path):
+    mujoco = pytest.importorskip("mujoco")
+    model = mujoco.MjModel.from_xml_path(str(arm_only(tmp_path)))
+    assert (model.nq, model.nu, model.ngeom) == (7, 0, 0)
+
+
+# -- the node --------------------------------------------------------------------------------------
+
+
+class World:
+    """A scene that does as it is told."""
+
+    def __init__(self):
+        self.scene, self.state, self.did = None, SimpleNamespace(seq=0), []
+
+    def step(self, chunk):
+        self.did.append(chunk.values[0])
+        opening = chunk.values[0][[7, 15]] + 0.001
+        self.state = SimpleNamespace(seq=self.state.seq + 1, gripper_opening=opening,
+                                     object_pose=np.zeros((0, 7)))  # fmt: skip
+        return (self.state,)
+
+
+@pytest.fixture
+def node():
+    """The node without a middleware; the arms' ends of its links are `node.arms`."""
+    pytest.importorskip("rclpy")
+    pytest.importorskip("bench_interfaces")
+    from sim import standin_franka_node as module
+
+    links = [socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(2)]
+    for pair in links:
+        for end in pair:
+            end.setblocking(False)
+    made = SimpleNamespace(
+        _jobs=queue.SimpleQueue(), _q=np.zeros(16), _opening=np.full(2, 0.08),
+        _asked=np.full(2, 0.08), _speed=np.full(2, 0.1), _ends=[ours for ours, _ in links],
+        arms=[theirs for _, theirs in links], world=World(), stopping=threading.Event(), errors=[],
+        status=[], show=lambda scene, state: None,
+        get_logger=lambda: SimpleNamespace(error=made.errors.append),
+    )  # fmt: skip
+
+    def stop(status):
+        made.status.append(status)
+        made.stopping.set()
+
+    made.stop = stop
+    for name in ("_hear", "period", "_run", "in_scene", "lay_out"):
+        setattr(made, name, getattr(module.StandInNode, name).__get__(made))
+    yield made
+    made.stopping.set()
+
+
+def says(node, arm, q, width, speed=0.1):
+    node.arms[arm].send(REPORT.pack(*q, *[0.0] * 7, width, speed))
+
+
+def test_the_scene_goes_where_the_arms_are_and_tells_the_hands_what_it_measures(node):
+    node.world.scene = SimpleNamespace(objects=())
+    says(node, 0, np.full(7, 0.1), 0.08)
+    says(node, 1, np.full(7, 0.2), 0.0)
+    node.period()
+    (action,) = node.world.did
+    np.testing.assert_allclose(action[:7], 0.1)
+    np.testing.assert_allclose(action[8:15], 0.2)
+    assert action[7] == 0.08 and action[15] == pytest.approx(0.078)  # 0.1 m/s for a period
+    widths = [WIDTH.unpack(arm.recv(64))[0] for arm in node.arms]
+    assert widths == [0.08, pytest.approx(0.079)], "as measured, and no wider than a hand"
+
+
+def test_it_ends_when_an_arm_has_ended(node):
+    node.arms[1].close()
+    node.period()
+    assert node.status == [1] and node.errors == ["the simulated right arm has ended"]
+
+
+def test_it_ends_when_its_scene_fails(node):
+    node.world.scene = SimpleNamespace(objects=())
+    node.world.step = lambda _: (_ for _ in ()).throw(RuntimeError("no solution"))
+    node._run()
+    assert node.status == [1] and "RuntimeError: no solution" in node.errors[0]
+
+
+def test_objects_are_laid_out_with_the_arms_at_home_only(node, monkeypatch):
+    from bench_tasks.errors import BenchError
+    from bench_tasks.robots import HOME_RAD
+    from sim import standin_ros as module
+
+    thread = threading.Thread(target=node._run, daemon=True)
+    thread.start()
+    with pytest.raises(BenchError, match="rad away from their starting pose"):
+        node.lay_out("lift_pot", 0, ())
+    node.world.reset = lambda *what: what
+    node.world.capture = lambda _: None
+    for arm in (0, 1):
+        says(node, arm, HOME_RAD, 0.08)
+    assert node.lay_out("lift_pot", 0, ()) == ("lift_pot", 0, ())
+    node.stopping.set()
+    thread.join(5)
+    monkeypatch.setattr(module, "JOB_S", 0.05)
+    done = []
+    with pytest.raises(BenchError, match=r"took longer than 0\.05 s"):
+        node.in_scene(lambda: done.append(1))
+    node.stopping.clear()
+    threading.Thread(target=node._run, daemon=True).start()
+    last: Future = Future()
+    node._jobs.put((lambda: None, last))
+    last.result(5)
+    assert done == [], "what nobody waits for any more is not done"
