@@ -39,6 +39,7 @@ setup(
             "bench_tasks = bench_tasks.cli:main",
             "world_node = bench_tasks.start:world",
             "franka_world_node = bench_tasks.start:franka_world",
+            "franka_check_node = bench_tasks.start:franka_check",
             "standin_franka_node = bench_tasks.start:standin_franka",
             "unitree_world_node = bench_tasks.start:unitree_world",
             "standin_g1_node = bench_tasks.start:standin_g1",

@@ -203,6 +203,14 @@ def _parser() -> argparse.ArgumentParser:
         "--policy", metavar="P",
         help="check a policy server instead: what it says, what it answers, what it remembers",
     )  # fmt: skip
+    sub.add_argument(
+        "--robot", choices=("franka",),
+        help="check a robot's cell instead: its files, and with them what its cameras saw",
+    )  # fmt: skip
+    sub.add_argument("--cell", default="cell", help="name or file of it (default: cell)")
+    sub.add_argument(
+        "--seen", metavar="FILE", nargs="*", default=[], help="what franka_check_node has written"
+    )
     return parser
 
 
@@ -329,9 +337,14 @@ def _serve(args: argparse.Namespace) -> int:
 
 
 def _doctor(args: argparse.Namespace) -> int:
-    from bench_tasks.doctor import examine, examine_server
+    from bench_tasks.doctor import examine, examine_franka, examine_server
 
-    findings = examine_server(args.policy) if args.policy else examine()
+    if args.policy and args.robot:
+        raise UsageError("give --policy or --robot, not both")
+    if args.robot:
+        findings = examine_franka(args.cell, args.seen)
+    else:
+        findings = examine_server(args.policy) if args.policy else examine()
     if args.json:
         print(json.dumps({"checks": [f.to_dict() for f in findings]}, indent=1))
     else:

@@ -11,7 +11,7 @@ import platform
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
@@ -20,7 +20,7 @@ from typing import Any
 import bench_tasks
 from bench_tasks.errors import BenchError
 
-__all__ = ["Finding", "examine", "examine_server"]
+__all__ = ["Finding", "examine", "examine_franka", "examine_server"]
 
 ROOT = Path(bench_tasks.__file__).resolve().parents[1]
 MIN_PYTHON = (3, 10)
@@ -189,6 +189,33 @@ def examine() -> list[Finding]:
         _registered("policies", _policies, "mend the module, or its entry in policies/__init__.py"),
         _renderer(), *_ros(), _disk(), _writable(),
     ]  # fmt: skip
+
+
+def examine_franka(cell: str, evidence: Sequence[str]) -> list[Finding]:
+    """Checks of a cell with two Franka arms: its files, its driver, and what its cameras saw.
+
+    `evidence`: files of franka_check_node. UsageError when one of them cannot be read.
+    """
+    from hardware.franka.calibration import read_evidence
+    from hardware.franka.cell import driver_python, read_cell
+    from hardware.franka.checkup import check
+
+    found = read_cell(cell)
+    looks = [read_evidence(Path(path)) for path in evidence]
+    findings = [Finding("cell", True, cell)]
+    try:
+        findings.append(Finding("driver", True, driver_python(found)))
+    except BenchError as error:
+        findings.append(Finding("driver", False, str(error), "see docs/franka.md"))
+    mounts = found.mounts()
+    findings.append(
+        Finding("calibration", bool(mounts), f"of {', '.join(mounts) or 'no camera'}",
+                "name a calibration file in the cell", needed=bool(looks))
+    )  # fmt: skip
+    if not looks:
+        remedy = "let franka_check_node collect what each camera sees, and name its files here"
+        findings.append(Finding("cameras and hands", False, "not looked at", remedy, needed=False))
+    return findings + [Finding(*one) for one in check(mounts, looks)]
 
 
 def examine_server(spec: str) -> list[Finding]:

@@ -10,8 +10,8 @@ import os
 import signal
 
 __all__ = [
-    "franka_world", "layout", "planner", "policy", "recorder", "safety", "standin_franka",
-    "standin_g1", "task", "unitree_world", "world",
+    "franka_check", "franka_world", "layout", "planner", "policy", "recorder", "safety",
+    "standin_franka", "standin_g1", "task", "unitree_world", "world",
 ]  # fmt: skip
 
 
@@ -54,6 +54,11 @@ def recorder() -> None:
 def franka_world() -> None:
     """Start the node `world` of two Franka arms."""
     _start("hardware.franka.world_node")
+
+
+def franka_check() -> None:
+    """Start the node that collects what a camera sees of an arm."""
+    _start("hardware.franka.check_node")
 
 
 def standin_franka() -> None:

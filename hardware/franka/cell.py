@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench_tasks.errors import UsageError
+from bench_tasks.errors import UsageError, unknown
 from bench_tasks.vocabulary import ARMS
 from bench_tasks.yaml_shape import (
     FLAG,
@@ -22,6 +22,7 @@ from bench_tasks.yaml_shape import (
     read_shaped,
     shipped,
 )
+from hardware.franka.calibration import Mount, read_calibration
 
 __all__ = ["Cell", "driver_python", "read_cell", "shipped_cells"]
 
@@ -56,6 +57,7 @@ _SHAPE: dict[str, Any] = {
     "confirm_before_home": FLAG,
     "layout": {"service": NAME, "wait_s": POSITIVE, "position_m": POSITIVE,
                "angle_rad": POSITIVE},
+    "calibration": TEXT,
     "cameras": {"*": {"image": NAME, "info": NAME}},
     "camera_age_s": POSITIVE,
     "objects": {"world_frame": NAME, "frame": NAME, "age_s": POSITIVE},
@@ -85,6 +87,10 @@ class Cell:
     def cameras(self) -> dict[str, dict[str, str]]:
         """Camera -> topics of its pictures (`image`) and calibration (`info`)."""
         return self.raw["cameras"]
+
+    def mounts(self) -> dict[str, Mount]:
+        """Where the cameras are, as far as that is known; UsageError as `read_calibration`."""
+        return read_calibration(Path(self.raw["calibration"])) if self.raw["calibration"] else {}
 
     def frame(self, name: str) -> str:
         """The tf frame of an object."""
@@ -116,7 +122,13 @@ def read_cell(name: str) -> Cell:
 
 def _made(path: Path, raw: dict[str, Any]) -> Cell:
     _sensible(raw)
-    return Cell(path.stem, raw)
+    if raw["calibration"]:  # beside the cell that names it
+        raw["calibration"] = str(path.parent / raw["calibration"])
+    cell = Cell(path.stem, raw)
+    for camera in cell.mounts():
+        if camera not in cell.cameras:
+            raise unknown(f"camera in {raw['calibration']}", camera, cell.cameras)
+    return cell
 
 
 def _on_this_machine(address: str) -> bool:

@@ -1,8 +1,9 @@
 """What a technician and other ROS programs want to know of a cell's arms.
 
-`/diagnostics` once a second, and for each arm the topics of franka_ros2's state broadcaster, best
-effort and on the wall's clock: `/left/franka_robot_state_broadcaster/current_pose` and so on. Its
-`robot_state`, which is of a type of its own, is not among them.
+`/diagnostics` once a second, and for each arm the topics of franka_ros2's state broadcaster and
+gripper, best effort, on the wall's clock: `/left/franka_robot_state_broadcaster/current_pose` and
+so on. `robot_state`, which is of a type of its own, is not among them. Where the cameras are is
+on `/tf_static`.
 """
 
 from __future__ import annotations
@@ -11,27 +12,33 @@ from typing import Any
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
-from geometry_msgs.msg import PoseStamped, WrenchStamped
+from geometry_msgs.msg import PoseStamped, TransformStamped, WrenchStamped
 from rclpy.node import Node
 from rclpy.qos import qos_profile_sensor_data
 from sensor_msgs.msg import JointState
+from tf2_msgs.msg import TFMessage
 
 from bench_tasks.errors import BenchError
+from bench_tasks.images import optical_frame
 from bench_tasks.kinematics import DualArm
+from bench_tasks.node_ros import LATCHED
 from bench_tasks.vocabulary import ARMS
 from hardware.franka.cell import Cell
 from hardware.franka.drivers import Drivers
-from hardware.franka.link import ArmState
 from hardware.franka.sensors_ros import Sensors
 
-__all__ = ["BROADCAST", "Reports"]
+__all__ = ["BROADCAST", "FINGERS", "JOINTS", "Reports"]
 
+_OF_ARM = "franka_robot_state_broadcaster"
+FINGERS = "franka_gripper/joint_states"
+JOINTS = f"{_OF_ARM}/measured_joint_states"
 BROADCAST = {
-    "current_pose": PoseStamped,
-    "measured_joint_states": JointState,
-    "desired_joint_states": JointState,
-    "external_joint_torques": JointState,
-    "external_wrench_in_base_frame": WrenchStamped,
+    f"{_OF_ARM}/current_pose": PoseStamped,
+    JOINTS: JointState,
+    f"{_OF_ARM}/desired_joint_states": JointState,
+    f"{_OF_ARM}/external_joint_torques": JointState,
+    f"{_OF_ARM}/external_wrench_in_base_frame": WrenchStamped,
+    FINGERS: JointState,
 }
 
 
@@ -47,31 +54,49 @@ class Reports:
         self._diagnostics = node.create_publisher(DiagnosticArray, "/diagnostics", 10)
         self._out = {
             (arm, name): node.create_publisher(
-                kind, f"/{arm}/franka_robot_state_broadcaster/{name}", qos_profile_sensor_data
+                kind, f"/{arm}/{name}", qos_profile_sensor_data
             )
             for arm in ARMS for name, kind in BROADCAST.items()
         }  # fmt: skip
         self._heard: list[tuple[str, str]] = []
+        self._fixed = node.create_publisher(TFMessage, "/tf_static", LATCHED)
+        self._tell_of_cameras()
+
+    def _tell_of_cameras(self) -> None:
+        message = TFMessage()
+        for camera, mount in self._cell.mounts().items():
+            one = TransformStamped()
+            one.header.stamp = self._node.get_clock().now().to_msg()
+            one.header.frame_id = (
+                self._cell.raw["objects"]["world_frame"] if mount.parent == "world"
+                else f"{mount.parent}_fr3_hand_tcp"
+            )  # fmt: skip
+            one.child_frame_id = optical_frame(camera)
+            t, r = one.transform.translation, one.transform.rotation
+            t.x, t.y, t.z, r.w, r.x, r.y, r.z = mount.pose.tolist()
+            message.transforms.append(one)
+        if message.transforms:
+            self._fixed.publish(message)
 
     # -- each period -----------------------------------------------------------------------------
 
     def broadcast(self) -> None:
         """Publish what of the arms' states somebody listens to, as far as it is known."""
-        states: dict[str, ArmState | None] = {}
         for arm, name in self._heard:
-            if arm not in states:
-                try:
-                    states[arm] = self._drivers.arm(arm)
-                except BenchError:
-                    states[arm] = None
-            state = states[arm]
-            if state is not None:
-                self._out[arm, name].publish(self._message(arm, name, state))
+            try:
+                self._out[arm, name].publish(self._message(arm, name))
+            except BenchError:
+                continue  # what is not known is not told
 
-    def _message(self, arm: str, name: str, state: ArmState) -> Any:
+    def _message(self, arm: str, name: str) -> Any:
         message = BROADCAST[name]()
         message.header.stamp = self._node.get_clock().now().to_msg()
         message.header.frame_id = f"{arm}_fr3_link0"
+        if name == FINGERS:
+            message.name = [f"{arm}_fr3_finger_joint{k}" for k in (1, 2)]
+            message.position = [self._drivers.width(arm) / 2] * 2
+            return message
+        state, name = self._drivers.arm(arm), name.removeprefix(_OF_ARM + "/")
         if name == "current_pose":
             message.header.frame_id = "world"
             position, turn = message.pose.position, message.pose.orientation

@@ -20,28 +20,39 @@ from bench_interfaces.msg import WorldState as WorldStateMsg
 from bench_interfaces.srv import LoadEpisode, MoveObjects
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
-from rclpy.qos import QoSProfile, qos_profile_sensor_data
+from rclpy.qos import (
+    DurabilityPolicy,
+    HistoryPolicy,
+    QoSProfile,
+    ReliabilityPolicy,
+    qos_profile_sensor_data,
+)
 from sensor_msgs.msg import CameraInfo, CompressedImage, Image
 from tf2_msgs.msg import TFMessage
 
 from bench_tasks import cdr
 from bench_tasks.errors import BenchError, UsageError
-from bench_tasks.node_ros import LATCHED
 from bench_tasks.view import compose, invert
 from hardware.franka.cell import Cell
 
-__all__ = ["Seen", "Sensors", "twist"]
+__all__ = ["Newest", "Seen", "Sensors", "stamp_ns", "twist"]
 
 TWIST_S = 0.06
 """Over how long an object's velocity is measured."""
 DEPTH_OF_TREE = 20
+ALL_FIXED = QoSProfile(
+    history=HistoryPolicy.KEEP_LAST, depth=100,
+    reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL,
+)  # fmt: skip
+"""Each who publishes static frames has one message, and all of them come at once."""
 TRACK_NS = 500_000_000
 """What was seen longer ago says nothing of how an object moves now."""
 RESTART_NS = 1_000_000_000
 """A stamp that is earlier by so much is of a clock that was set back, and not of a late message."""
 
 
-def _ns(stamp: Any) -> int:
+def stamp_ns(stamp: Any) -> int:
+    """Of a message's header."""
     return stamp.sec * 1_000_000_000 + stamp.nanosec
 
 
@@ -52,16 +63,16 @@ class Newest:
         """None has come."""
         self._latest: tuple[Any, int, float] = None, 0, float("-inf")
 
-    def take(self, stamp_ns: int, value: Any) -> None:
-        """Take what was measured at `stamp_ns`, if it is anything new."""
+    def take(self, at_ns: int, value: Any) -> None:
+        """Take what was measured at `at_ns`, if it is anything new."""
         was, before_ns, _ = self._latest
-        if was is None or not -RESTART_NS < stamp_ns - before_ns <= 0:
-            self._latest = value, stamp_ns, time.monotonic()
+        if was is None or not -RESTART_NS < at_ns - before_ns <= 0:
+            self._latest = value, at_ns, time.monotonic()
 
     def look(self) -> tuple[Any, int, float]:
         """What has come (None: nothing), its stamp, and how long ago in seconds."""
-        value, stamp_ns, heard_s = self._latest
-        return value, stamp_ns, time.monotonic() - heard_s
+        value, at_ns, heard_s = self._latest
+        return value, at_ns, time.monotonic() - heard_s
 
 
 @dataclass(frozen=True)
@@ -109,7 +120,7 @@ class Sensors:
             "world_sensors", start_parameter_services=False, use_global_arguments=False
         )
         node.create_subscription(TFMessage, "/tf", lambda m: self._on_tf(m, False), 100)
-        node.create_subscription(TFMessage, "/tf_static", lambda m: self._on_tf(m, True), LATCHED)
+        node.create_subscription(TFMessage, "/tf_static", lambda m: self._on_tf(m, True), ALL_FIXED)
         for camera, topics in cell.cameras.items():
             kind = CompressedImage if topics["image"].endswith("/compressed") else Image
             node.create_subscription(
@@ -151,7 +162,7 @@ class Sensors:
                 self._fixed[item.child_frame_id] = seen
             else:
                 newest = self._frames.setdefault(item.child_frame_id, Newest())
-                newest.take(_ns(item.header.stamp), seen)
+                newest.take(stamp_ns(item.header.stamp), seen)
 
     def pose(self, name: str) -> tuple[np.ndarray, np.ndarray]:
         """Pose (7,) and twist (6,) of an object in the world; BenchError when it is not seen.
@@ -160,12 +171,12 @@ class Sensors:
         """
         objects = self._cell.raw["objects"]
         frame, world = self._cell.frame(name), objects["world_frame"]
-        pose, at, stamp_ns, age_s = np.array([0.0, 0, 0, 1, 0, 0, 0]), frame, None, 0.0
+        pose, at, newest_ns, age_s = np.array([0.0, 0, 0, 1, 0, 0, 0]), frame, None, 0.0
         for _ in range(DEPTH_OF_TREE):
             seen = self._fixed.get(at)
             if at in self._frames:
                 seen, seen_ns, seen_s = self._frames[at].look()
-                stamp_ns, age_s = max(stamp_ns or 0, seen_ns), max(age_s, seen_s)
+                newest_ns, age_s = max(newest_ns or 0, seen_ns), max(age_s, seen_s)
             if seen is None:
                 raise BenchError(
                     f"{name} is not seen: nobody publishes the tf frame {frame}" if at == frame
@@ -176,25 +187,25 @@ class Sensors:
                 break
         else:
             raise BenchError(f"{name} is not seen in {world}: the tf above {frame} is a ring")
-        if stamp_ns is None:
+        if newest_ns is None:
             raise BenchError(f"{name} is not seen: all of the tf from {frame} to {world} is static")
         if age_s > objects["age_s"]:
             raise BenchError(f"{name} is not seen: its pose is {age_s:.2f} s old, more than "
                              f"{objects['age_s']:g} s")  # fmt: skip
-        return pose, twist(self._track(frame, stamp_ns, pose))
+        return pose, twist(self._track(frame, newest_ns, pose))
 
-    def _track(self, frame: str, stamp_ns: int, pose: np.ndarray) -> list[tuple[int, np.ndarray]]:
+    def _track(self, frame: str, now_ns: int, pose: np.ndarray) -> list[tuple[int, np.ndarray]]:
         """The poses in the world that were looked at lately, this one included."""
         track = [(at, was) for at, was in self._tracks.get(frame, ())
-                 if 0 < stamp_ns - at < TRACK_NS]  # fmt: skip
-        track.append((stamp_ns, pose))
+                 if 0 < now_ns - at < TRACK_NS]  # fmt: skip
+        track.append((now_ns, pose))
         self._tracks[frame] = track
         return track
 
     # -- pictures and contacts -------------------------------------------------------------------
 
     def _picture_of(self, camera: str) -> Callable[[Any], None]:
-        return lambda message: self._pictures[camera].take(_ns(message.header.stamp), message)
+        return lambda message: self._pictures[camera].take(stamp_ns(message.header.stamp), message)
 
     def _info_of(self, camera: str) -> Callable[[CameraInfo], None]:
         return lambda message: self._infos.__setitem__(camera, message)

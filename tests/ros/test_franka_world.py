@@ -45,6 +45,9 @@ class Arms:
     def hold(self):
         self.told.append("hold")
 
+    def width(self, arm):
+        return 0.06
+
     def mode(self, arm):
         return "following"
 
@@ -254,7 +257,7 @@ def test_pictures_carry_the_states_stamp_and_a_calibration_of_their_size():
 
 
 def test_reports_tell_of_arms_cameras_and_what_the_robot_feels():
-    from hardware.franka.reports_ros import Reports
+    from hardware.franka.reports_ros import BROADCAST, Reports
 
     node, arms, cell = Node(), Arms(), read_cell("cell")
     arms.wrench = np.array([3.0, 0, 4.0, 0, 0, 1.5])
@@ -273,9 +276,9 @@ def test_reports_tell_of_arms_cameras_and_what_the_robot_feels():
     values = {v.key: v.value for v in found["left arm"].values}
     assert values["external_force_n"] == "5.000" and values["lost_cycles"] == "2"
     for arm in ARMS:
-        sent = {name: node.sent[f"/{arm}/franka_robot_state_broadcaster/{name}"][0] for name in (
-            "current_pose", "measured_joint_states", "desired_joint_states",
-            "external_joint_torques", "external_wrench_in_base_frame")}  # fmt: skip
+        sent = {name.rpartition("/")[2]: node.sent[f"/{arm}/{name}"][0] for name in BROADCAST}
+        assert list(sent["joint_states"].position) == [0.03, 0.03]
+        assert sent["joint_states"].name[1] == f"{arm}_fr3_finger_joint2"
         assert all(message.header.stamp.sec == 5 for message in sent.values())
         turn = sent["current_pose"].pose.orientation
         assert (turn.x, turn.w, sent["current_pose"].header.frame_id) == (1.0, 0.0, "world")
@@ -294,4 +297,29 @@ def test_reports_tell_of_arms_cameras_and_what_the_robot_feels():
     arms.arm = silent
     reports.diagnose(3)
     reports.broadcast()
+    assert not node.sent["/tf_static"], "nobody knows where the cameras are"
     assert "no state of the left arm" in node.sent["/diagnostics"][-1].status[0].message
+
+
+def test_where_the_cameras_are_is_told(tmp_path):
+    import yaml
+
+    from hardware.franka.reports_ros import Reports
+
+    raw = read_cell("cell").raw
+    raw["calibration"] = "where.yaml"
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(raw))
+    cameras = {"head": {"parent": "world", "pose": [0.1, 0.2, 0.3, 0, 1, 0, 0]},
+               "left_wrist": {"parent": "left", "pose": [0, 0, 0.05, 1, 0, 0, 0]}}  # fmt: skip
+    (tmp_path / "where.yaml").write_text(yaml.safe_dump({"format_version": 1, "cameras": cameras}))
+    node, cell = Node(), read_cell(str(tmp_path / "mine.yaml"))
+    Reports(node, cell, Arms(), SimpleNamespace(), SimpleNamespace())
+    (message,) = node.sent["/tf_static"]
+    head, wrist = message.transforms
+    assert (head.header.frame_id, head.child_frame_id) == ("world", "head_optical_frame")
+    assert head.transform.translation.z == 0.3 and head.transform.rotation.x == 1.0
+    assert wrist.header.frame_id == "left_fr3_hand_tcp"
+    cameras["nose"] = cameras["head"]
+    (tmp_path / "where.yaml").write_text(yaml.safe_dump({"format_version": 1, "cameras": cameras}))
+    with pytest.raises(UsageError, match="unknown camera in .*where.yaml 'nose': choose from head"):
+        read_cell(str(tmp_path / "mine.yaml"))

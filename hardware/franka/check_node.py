@@ -1,0 +1,106 @@
+"""The node `franka_check`: collects what a camera sees of a marker while an arm is moved by hand.
+
+It listens to what `franka_world_node` (or franka_ros2, with one namespace for each arm) says of
+both arms and hands, and to tf for the marker's pose in the camera's optical frame; whoever detects
+the marker publishes that. After `count` looks it writes the file `out` and ends. What it shows is
+found by `bench_tasks doctor --robot franka --seen FILE ...`.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rclpy.qos import qos_profile_sensor_data
+from sensor_msgs.msg import JointState
+from tf2_msgs.msg import TFMessage
+
+from bench_tasks.errors import UsageError, unknown
+from bench_tasks.images import optical_frame
+from bench_tasks.node_ros import BenchNode, parameter, steady_timer
+from bench_tasks.node_ros import main as run_node
+from bench_tasks.vocabulary import ARMS
+from hardware.franka.looks import Looks
+from hardware.franka.reports_ros import FINGERS, JOINTS
+from hardware.franka.sensors_ros import Newest, stamp_ns
+
+__all__ = ["CheckNode", "main"]
+
+LOOK_S = 0.1
+HEARD_AGE_S = 0.5
+
+
+class CheckNode(BenchNode):
+    """Collects looks."""
+
+    def __init__(self) -> None:
+        """Listen to all; UsageError when a parameter cannot be."""
+        super().__init__("franka_check")
+        camera, arm = parameter(self, "camera", "head"), parameter(self, "arm", "left")
+        if arm not in ARMS:
+            raise unknown("arm", arm, ARMS)
+        self._camera, self._marker = camera, parameter(self, "marker", "marker")
+        self._out = Path(parameter(self, "out", f"{camera}_{arm}.json"))
+        if self._out.exists():
+            raise UsageError(f"out: {self._out} is there already")
+        self._looks = Looks(
+            camera, arm, parameter(self, "grip_m", 0.0), parameter(self, "count", 12)
+        )
+        self._said = ""
+        self._seen = Newest()
+        self._heard = {(name, arm): Newest() for name in (JOINTS, FINGERS) for arm in ARMS}
+        for (name, arm), newest in self._heard.items():
+            self.create_subscription(
+                JointState, f"/{arm}/{name}", _taker(newest), qos_profile_sensor_data
+            )
+        self.create_subscription(TFMessage, "/tf", self._on_tf, 100)
+        steady_timer(self, LOOK_S, self._look)
+
+    def _on_tf(self, message: TFMessage) -> None:
+        for item in message.transforms:
+            frames = item.header.frame_id, item.child_frame_id
+            if frames == (optical_frame(self._camera), self._marker):
+                t, r = item.transform.translation, item.transform.rotation
+                pose = np.array([t.x, t.y, t.z, r.w, r.x, r.y, r.z])
+                self._seen.take(stamp_ns(item.header.stamp), pose)
+
+    def _look(self) -> None:
+        said = self._try()
+        if said and said != self._said:
+            self.get_logger().info(f"{self._looks.left} looks to take: {said}")
+        self._said = said
+        if not self._looks.left:
+            self._out.write_text(json.dumps(self._looks.to_dict()), encoding="utf-8")
+            self.get_logger().info(f"written: {self._out}")
+            self.stop()
+
+    def _try(self) -> str:
+        """Take a look; says why not."""
+        found: dict[tuple[str, str], np.ndarray] = {}
+        for (name, arm), newest in self._heard.items():
+            value, _, age_s = newest.look()
+            if value is None or age_s > HEARD_AGE_S:
+                return f"nothing comes on /{arm}/{name}"
+            found[name, arm] = np.array(value.position)
+        pose, _, age_s = self._seen.look()
+        if pose is None:
+            return f"no {self._marker} in {optical_frame(self._camera)} on /tf"
+        q = np.concatenate([found[JOINTS, arm] for arm in ARMS])
+        opening = np.array([found[FINGERS, arm].sum() for arm in ARMS])
+        why = self._looks.offer(q, opening, pose, age_s)
+        return why or "taken: move the arm on, and turn the hand"
+
+
+def _taker(newest: Newest) -> Any:
+    return lambda message: newest.take(stamp_ns(message.header.stamp), message)
+
+
+def main(args: list[str] | None = None) -> None:
+    """Entry point of `franka_check_node`."""
+    run_node(CheckNode, args)
+
+
+if __name__ == "__main__":
+    main()
