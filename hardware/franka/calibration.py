@@ -138,7 +138,7 @@ def fit(a: np.ndarray, b: np.ndarray) -> Fit:
     """
     ra, rb, eye = a[:, :3, :3], b[:, :3, :3], np.eye(3)
     rows = [np.hstack([np.kron(s.T, eye), -np.kron(eye, r)]) for r, s in zip(ra, rb, strict=True)]
-    _, sizes, vectors = np.linalg.svd(np.vstack(rows))
+    _, sizes, vectors = np.linalg.svd(np.vstack(rows), full_matrices=False)
     x, g = np.eye(4), np.eye(4)
     for found, part in ((x, vectors[-1, :9]), (g, vectors[-1, 9:])):
         near = part.reshape(3, 3).T  # stacked by columns
