@@ -27,7 +27,8 @@ def test_the_schedules():
         assert times.var() == pytest.approx(1 / 12, abs=0.003)
     drawn = uniform.flatten(0, 1).t()
     assert abs(torch.corrcoef(drawn)[0, 1]) < 0.02, "video and action times are drawn apart"
-    with pytest.raises(UsageError, match="unknown schedule 'beta': choose from direct, flash, uniform"):
+    told = "unknown schedule 'beta': choose from direct, flash, uniform"
+    with pytest.raises(UsageError, match=told):
         draw_times("beta", (1,), generator)
 
 
