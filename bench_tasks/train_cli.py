@@ -38,8 +38,9 @@ def add(command: Command, number: Callable, names: Callable) -> None:
         "--seed", type=number(0), metavar="S", help="of weights, noise and order (default: 0)"
     )
     sub.add_argument(
-        "--schedule", help="how noise times are drawn: uniform (default), or flash for one step"
-    )
+        "--schedule",
+        help="how noise times are drawn: uniform (default), or flash or direct for one step",
+    )  # fmt: skip
     sub.add_argument(
         "--apart", type=_share, metavar="R",
         help="share of stretches in which the model is one of two agents, see the policy pair "

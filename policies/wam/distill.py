@@ -27,11 +27,10 @@ from pathlib import Path
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from bench_tasks.errors import UsageError
 from policies.wam.checkpoint import load_checkpoint
-from policies.wam.flow import mix
+from policies.wam.flow import huber, mix
 from policies.wam.model import Transformer
 from policies.wam.shape import Shape
 
@@ -46,8 +45,6 @@ LEAP = 4
 """Of them between a point and the one whose answer it learns."""
 AVERAGE = 0.995
 """Share of the target, a moving average of the student's weights, that stays at each step."""
-HUBER = 0.1
-"""Differences from which on the loss grows in a straight line."""
 EPSILON = 1e-6
 
 
@@ -58,10 +55,12 @@ def load_teacher(path: Path, shape: Shape) -> tuple[Transformer, dict]:
     differ = [f"{key} {theirs[key]}, not {ours[key]}" for key in ours if theirs[key] != ours[key]]
     if differ:
         raise UsageError(f"a student is as its teacher; {path} has {', '.join(differ)}")
-    if shape.video and found.made.get("recipe", {}).get("schedule") == "flash":
+    schedule = found.made.get("recipe", {}).get("schedule", "uniform")
+    if schedule == "direct" or shape.video and schedule == "flash":
         raise UsageError(
-            f"{path} was trained with the schedule flash, which hardly shows it pictures without "
-            "noise, so its sixteen steps are no example: choose a teacher trained with uniform"
+            f"{path} was trained with the schedule {schedule}, which hardly shows it anything on "
+            "the way from noise to data, so its sixteen steps are no example: choose a teacher "
+            "trained with uniform"
         )
     return found.model.requires_grad_(False), found.made
 
@@ -134,5 +133,5 @@ def consistency_loss(
 
 
 def _huber(a: Tensor, b: Tensor) -> Tensor:
-    """Mean for each chunk (b, m), of the size of a difference where that is large."""
-    return functional.huber_loss(a, b, reduction="none", delta=HUBER).flatten(2).mean(-1) / HUBER
+    """Mean for each chunk (b, m)."""
+    return huber(a, b, "none").flatten(2).mean(-1)

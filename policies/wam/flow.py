@@ -14,11 +14,13 @@ from torch.nn import functional
 from bench_tasks.errors import unknown
 from policies.wam.model import Cache, Transformer, joined
 
-__all__ = ["SCHEDULES", "Sampled", "draw_times", "sample", "velocity_loss"]
+__all__ = ["SCHEDULES", "Sampled", "draw_times", "huber", "sample", "velocity_loss"]
 
-SCHEDULES = ("uniform", "flash")
+SCHEDULES = ("uniform", "flash", "direct")
 FLASH_BETA = 7.0
 """Video time 1 - eta, eta ~ Beta(7, 1): nearly always noise (DreamZero, arXiv 2602.15922)."""
+HUBER = 0.1
+"""Differences from which on a loss grows in a straight line."""
 REUSED = ((0.02, 4), (0.0, 2))
 """Cosine similarity above that asked for, and for how many steps a velocity is then used again."""
 
@@ -28,10 +30,12 @@ def draw_times(schedule: str, size: tuple[int, ...], generator: torch.Generator)
 
     `uniform`: both from U(0, 1). `flash`: the video's from 1 - Beta(7, 1), so that the actions
     are learnt beside pictures that are still noise, as they are in the only step of a one-step
-    sampler.
+    sampler. `direct`: both are 0, see `velocity_loss`.
     """
     if schedule not in SCHEDULES:
         raise unknown("schedule", schedule, SCHEDULES)
+    if schedule == "direct":
+        return torch.zeros(*size, 2)
     times = torch.rand(*size, 2, generator=generator)
     if schedule == "flash":
         # Beta(a, 1) is the a-th root of a uniform number.
@@ -46,15 +50,21 @@ def mix(noise: Tensor, data: Tensor, t: Tensor) -> Tensor:
 
 
 def velocity_loss(
-    model: Transformer, batch: dict[str, Tensor], times: Tensor, generator: torch.Generator
+    model: Transformer, batch: dict[str, Tensor], times: Tensor, generator: torch.Generator,
+    direct: bool = False,
 ) -> tuple[Tensor | None, Tensor]:
     """Mean squared errors of the velocities of video and actions.
 
     `batch`: latents (b, m, c, ..), states (b, m, 16), text (b, 384), video (b, m, frames, c, ..),
     actions (b, m, chunk, 16); times (b, m, 2).
+
+    `direct`: the noise is 0, so that at time 0 the velocity is the data, and large errors count
+    in a straight line: the model learns to answer, in its only step, what lies in the middle.
     """
     def noise_like(x: Tensor) -> Tensor:
-        return torch.randn(x.shape, generator=generator).to(x)
+        return torch.zeros_like(x) if direct else torch.randn(x.shape, generator=generator).to(x)
+
+    loss = huber if direct else functional.mse_loss
 
     actions, video = batch["actions"], batch["video"] if model.shape.video else None
     action_noise = noise_like(actions)
@@ -64,10 +74,15 @@ def velocity_loss(
         None if video is None or video_noise is None else mix(video_noise, video, times[..., 0]),
         mix(action_noise, actions, times[..., 1]), times,
     )  # fmt: skip
-    action_loss = functional.mse_loss(got_actions, actions - action_noise)
+    action_loss = loss(got_actions, actions - action_noise)
     if got_video is None or video is None or video_noise is None:
         return None, action_loss
-    return functional.mse_loss(got_video, video - video_noise), action_loss
+    return loss(got_video, video - video_noise), action_loss
+
+
+def huber(a: Tensor, b: Tensor, reduction: str = "mean") -> Tensor:
+    """d^2 / (2 HUBER) for differences d up to HUBER, |d| - HUBER / 2 beyond."""
+    return functional.huber_loss(a, b, reduction=reduction, delta=HUBER) / HUBER
 
 
 @dataclass(frozen=True)
@@ -92,6 +107,8 @@ def sample(
 ) -> Sampled:
     """Integrate from noise to data in `steps` Euler steps.
 
+    0 steps: a single one from no noise at all, for a model whose schedule was `direct`.
+
     `prefix` inpaints: actions (b, chunk, 16) that the chunk is to continue, and how binding each
     is, (b, chunk, 1) in [0, 1]. After each step the sample is drawn that much
     towards where those actions, mixed with the same noise, would be by then.
@@ -106,16 +123,17 @@ def sample(
     """
     shape, b = model.shape, len(text)
     device = text.device
-    actions = torch.randn(b, shape.chunk, 16, generator=generator).to(device)
+    size = float(steps > 0)
+    actions = size * torch.randn(b, shape.chunk, 16, generator=generator).to(device)
     video = None
     if shape.video:
-        video = torch.randn(
+        video = size * torch.randn(
             b, shape.frames, shape.latent, *shape.grid, generator=generator
         ).to(device)  # fmt: skip
     noise = actions
     velocity: tuple[Tensor | None, Tensor] | None = None
     seen: Cache = []
-    again, calls = 0, 0
+    again, calls, steps = 0, 0, max(steps, 1)
     for k in range(steps):
         if present is not None and k == 0:
             velocity, seen = model.begin(cache, at, *present, video, actions, text)

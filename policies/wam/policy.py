@@ -33,8 +33,9 @@ SHIPPED = Path(__file__).parent / "checkpoints/fr3_pair.safetensors"
 class WamOptions:
     """`checkpoint`: a file; without one, the model that comes with the package.
 
-    `steps`: of denoising. `execute`: rows of a chunk that are executed before the next look
-    (0: as many as lay between the looks that it learnt from, the checkpoint's `stride`).
+    `steps`: of denoising (1 for a checkpoint of the schedule `direct`). `execute`: rows of a chunk
+    that are executed before the next look (0: as many as lay between the looks that it learnt from,
+    the checkpoint's `stride`).
     `reuse`: cosine similarity of velocities above which one is used again (1: never).
     `threads`: of the processor. `dream`: compare predicted pictures with those that are seen when
     their time has come, for the record (`bench_tasks.dreams`); the actions are the same.
@@ -70,6 +71,12 @@ class WamPolicy:
         if not 0 <= self.options.execute <= self.shape.chunk:
             raise UsageError(
                 f"execute must be from 0 to {self.shape.chunk}, got {self.options.execute}"
+            )
+        self._direct = self._made.made.get("recipe", {}).get("schedule") == "direct"
+        if self._direct and self.options.steps != 1:
+            raise UsageError(
+                f"steps must be 1, got {self.options.steps}: {path} was trained with the schedule "
+                "direct"
             )
         if self.options.dream and not self.shape.video:
             raise UsageError(f"dream must be false: {path} predicts no video")
@@ -125,9 +132,10 @@ class WamPolicy:
         picture = _pixels(observation)
         latents = self._made.autoencoder.encode(picture)
         scaled = torch.from_numpy(self._made.scaler.states(measured))[None]
+        steps = 0 if self._direct else self.options.steps
         got = sample(
-            self._made.model, joined(self._window), at, self._text, self.options.steps,
-            self._generator, self.options.reuse, prefix, (latents, scaled),
+            self._made.model, joined(self._window), at, self._text, steps, self._generator,
+            self.options.reuse, prefix, (latents, scaled),
         )  # fmt: skip
         self._window.append(got.seen)
         # Room for the next one. From the front: a slice's negative end would count from the back.

@@ -91,6 +91,8 @@ class Recipe:
             raise UsageError(f"apart must be from 0 to 1, got {self.apart}")
         if self.advantage and not self.teacher:
             raise UsageError(f"advantage {self.advantage} is of no use without a teacher")
+        if self.teacher and self.schedule == "direct":
+            raise UsageError("the schedule direct learns from demonstrations, not from a teacher")
         if self.teacher and self.init != self.teacher:
             raise UsageError(f"init must be the teacher {self.teacher}, got {self.init}")
         for name in ("video_weight", "action_weight"):
@@ -98,6 +100,11 @@ class Recipe:
                 raise UsageError(f"{name} must be from 0 on, got {getattr(self, name)}")
         self.weights(())
         return self
+
+    @property
+    def sampling(self) -> int:
+        """Steps that what is trained is sampled with, as `flow.sample` counts them."""
+        return 0 if self.schedule == "direct" else 1 if self.teacher else 4
 
     def weights(self, tasks: Sequence[str]) -> list[float]:
         """Those of tasks; UsageError names what is wrong in `task_weights`, or is no task."""
@@ -257,7 +264,7 @@ class Trainer:
                 self.say(" ".join([f"step {step} {now:.0f} s",
                                    *(f"{k} {v:.4f}" for k, v in losses.items())]))  # fmt: skip
             if step % CHECK_EVERY == 0 or step == recipe.steps:
-                found = self.check(average, scaler, 1 if self.teacher else 4)
+                found = self.check(average, scaler, recipe.sampling)
                 self.history.append({"step": step, "wall_s": now, **found})
                 self.say(" ".join(f"{k} {v:.4f}" for k, v in found.items()))
             if step % SAVE_EVERY == 0 or step == recipe.steps:
@@ -301,7 +308,9 @@ class Trainer:
             )
         else:
             times = draw_times(recipe.schedule, (recipe.batch, shape.history), generator)
-            video, action = velocity_loss(model, batch, times.to(self.device), generator)
+            video, action = velocity_loss(
+                model, batch, times.to(self.device), generator, recipe.schedule == "direct"
+            )
         loss = recipe.action_weight * action
         if video is not None:
             loss = loss + recipe.video_weight * video

@@ -219,7 +219,7 @@ def _video(made: Checkpoint, trainer: Trainer, seeds: Sequence[int], steps: int)
         + "</tr>" for s in scores
     )  # fmt: skip
     note = (
-        f"<p class=soft>Sampled in {steps} step{'s' * (steps > 1)}. Chunk 1 answers a "
+        f"<p class=soft>Sampled in {max(steps, 1)} step{'s' * (steps > 1)}. Chunk 1 answers a "
         "real observation; from chunk 2 on the model sees its own predicted pictures, and its "
         "commands as states. PSNR is that of the mean square error over the pictures. "
         "Present repeated: the picture that the prediction began with. Autoencoder "

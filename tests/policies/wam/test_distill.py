@@ -367,6 +367,7 @@ def test_a_stopped_distillation_goes_on_to_the_same_weights(tmp_path, no_weights
         ({"advantage": 0.5}, "advantage 0.5 is of no use without a teacher"),
         ({"teacher": "t", "init": "i"}, "init must be the teacher t, got i"),
         ({"video_weight": -1.0}, "video_weight must be from 0 on, got -1.0"),
+        ({"teacher": "t", "schedule": "direct"}, "schedule direct learns from demonstrations"),
         ({"action_weight": math.inf}, "action_weight must be from 0 on, got inf"),
     ],
 )
@@ -393,3 +394,6 @@ def test_a_teacher_of_another_shape_or_schedule_is_refused(tmp_path):
     still = replace(TINY, video=False)
     a_checkpoint(path, still, schedule="flash")
     distill.load_teacher(path, still)
+    a_checkpoint(path, still, schedule="direct")
+    with pytest.raises(UsageError, match="schedule direct"):
+        distill.load_teacher(path, still)

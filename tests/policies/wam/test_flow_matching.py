@@ -27,7 +27,8 @@ def test_the_schedules():
         assert times.var() == pytest.approx(1 / 12, abs=0.003)
     drawn = uniform.flatten(0, 1).t()
     assert abs(torch.corrcoef(drawn)[0, 1]) < 0.02, "video and action times are drawn apart"
-    with pytest.raises(UsageError, match="unknown schedule 'beta': choose from flash, uniform"):
+    told = "unknown schedule 'beta': choose from direct, flash, uniform"
+    with pytest.raises(UsageError, match=told):
         draw_times("beta", (1,), generator)
 
 
@@ -56,6 +57,30 @@ def test_two_modes_are_learnt_as_two_modes():
     assert ((drawn - 0.8).abs() < 0.25).float().mean() > 0.3
     assert ((drawn + 0.8).abs() < 0.25).float().mean() > 0.3
     assert (drawn.abs() < 0.4).float().mean() < 0.1
+
+
+def test_the_direct_schedule_learns_the_middle_and_answers_it_without_noise():
+    shape = Shape(dim=32, layers=1, heads=2, history=1, stride=1, frames=1, video=False)
+    torch.manual_seed(0)
+    model, batch = Transformer(shape), 64
+    latents, states = torch.zeros(batch, 1, shape.latent, *shape.grid), torch.zeros(batch, 1, 16)
+    text, generator = torch.zeros(batch, 384), torch.Generator().manual_seed(0)
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-2)
+    # A quarter of the demonstrations does something else: their mean would be 0.4.
+    actions = torch.full((batch, 1, shape.chunk, 16), 0.8)
+    actions[: batch // 4] = -0.8
+    given = {"latents": latents, "states": states, "text": text, "actions": actions}
+    times = draw_times("direct", (batch, 1), generator)
+    assert times.shape == (batch, 1, 2) and not times.any()
+    for _ in range(150):
+        _, loss = velocity_loss(model, given, times, generator, direct=True)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    cache = model.observe(latents[:, 0], states[:, 0], text, 0)
+    first, second = (sample(model, cache, 0, text, 0, generator) for _ in range(2))
+    assert first.calls == 1 and torch.equal(first.actions, second.actions), "there is no noise"
+    assert first.actions.mean().item() == pytest.approx(0.77, abs=0.06)
 
 
 def test_calls_are_counted_and_velocities_reused():

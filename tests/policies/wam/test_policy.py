@@ -152,6 +152,17 @@ def test_a_missing_camera_is_named(no_weights, world, checkpoint):
         policy.infer(Observation(state, world.capture(("head",))))
 
 
+def test_a_direct_one_answers_without_noise_in_its_only_step(no_weights, world, tmp_path):
+    path = str(steady_checkpoint(tmp_path / "direct.safetensors", schedule="direct"))
+    with pytest.raises(UsageError, match="steps must be 1, got 4: .* trained with the schedule di"):
+        WamPolicy(WamOptions(path))
+    one, other = (
+        [chunk.values for _, chunk in roll(world, WamPolicy(WamOptions(path, steps=1)), 2, seed)]
+        for seed in (0, 1)
+    )
+    assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+
+
 def test_wrong_options_are_named(checkpoint, tmp_path):
     for options, message in (
         ({"steps": 0}, "steps must be at least 1, got 0"),

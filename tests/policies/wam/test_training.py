@@ -247,6 +247,8 @@ def test_the_same_goes_on_and_another_is_refused(quick, demos, tmp_path, capsys)
     student = load_checkpoint(tmp_path / "one/checkpoint.safetensors")
     assert student.model.shape == model.model.shape and student.made["teacher"]
     assert "Sampled in 1 step." in (tmp_path / "one/report.html").read_text()
+    assert run(demos, tmp_path / "direct", "--init", str(init), "--schedule", "direct") == 0
+    assert "Sampled in 1 step." in (tmp_path / "direct/report.html").read_text()
     assert run(demos, tmp_path / "one") == 2
     assert "teacher was " in capsys.readouterr().err
 
@@ -287,7 +289,7 @@ def test_a_model_of_the_other_kind_gives_no_weights(no_weights, tmp_path):
     ("more", "message"),
     [
         (("--kind", "act"), "unknown kind 'act': choose from bc, wam"),
-        (("--schedule", "cosine"), "unknown schedule 'cosine': choose from flash, uniform"),
+        (("--schedule", "cosine"), "unknown schedule 'cosine': choose from direct, flash, uniform"),
         (("--steps", "0"), "--steps: must be at least 1, got 0"),
         (("--rate", "nan"), "--rate: must be between 0 and 1, got 'nan'"),
         (("--shape", "depth=3"), "unknown shape 'depth': choose from attention, dim"),

@@ -41,10 +41,10 @@ def made_rows(lengths=(9, 7), tasks=("lift_pot", "lift_pot"), seed: int = 0) -> 
     return Rows(state, state + 0.01, pixels, list(lengths), texts, list(tasks))
 
 
-def steady_checkpoint(path: Path, shape: Shape = TINY, apart: float = 0.0) -> Path:
+def steady_checkpoint(path: Path, shape: Shape = TINY, **recipe: object) -> Path:
     """Write an untrained policy whose moves are small enough for the arms, seen from home.
 
-    Its recipe says that it was trained with `apart`.
+    Its recipe says that it was trained as `recipe` has it.
     """
     torch.manual_seed(0)
     model, autoencoder = shaken(Transformer(shape)), Autoencoder(shape.latent)
@@ -52,6 +52,6 @@ def steady_checkpoint(path: Path, shape: Shape = TINY, apart: float = 0.0) -> Pa
     width = np.tile(np.append(np.full(7, 1e-3), 2e-5), 2)
     home = np.tile(np.append(HOME_RAD, 0.08), 2)
     scaler = Scaler(np.stack([home - 1, home + 1]), np.stack([middle - width, middle + width]))
-    made = {"steps": 0, "recipe": {"apart": apart}}
+    made = {"steps": 0, "recipe": recipe}
     save_checkpoint(path, Checkpoint(model, autoencoder, scaler, made))
     return path
