@@ -45,7 +45,7 @@ class PairOptions:
     odd: str = "right"
     factor: float = 0.0
     stranger: str = ""
-    steps: int = 4
+    steps: int = 0
     execute: int = 0
     reuse: float = 1.0
     threads: int = 1

@@ -26,6 +26,7 @@ from policies.wam.watch import Watch
 __all__ = ["WamOptions", "WamPolicy"]
 
 MAX_THREADS = 1024
+USUAL_STEPS = 4
 SHIPPED = Path(__file__).parent / "checkpoints/fr3_pair.safetensors"
 
 
@@ -33,16 +34,16 @@ SHIPPED = Path(__file__).parent / "checkpoints/fr3_pair.safetensors"
 class WamOptions:
     """`checkpoint`: a file; without one, the model that comes with the package.
 
-    `steps`: of denoising (1 for a checkpoint of the schedule `direct`). `execute`: rows of a chunk
-    that are executed before the next look (0: as many as lay between the looks that it learnt from,
-    the checkpoint's `stride`).
+    `steps`: of denoising (0: as many as the checkpoint was made for, 1 or `USUAL_STEPS`).
+    `execute`: rows of a chunk that are executed before the next look (0: as many as lay between the
+    looks that it learnt from, the checkpoint's `stride`).
     `reuse`: cosine similarity of velocities above which one is used again (1: never).
     `threads`: of the processor. `dream`: compare predicted pictures with those that are seen when
     their time has come, for the record (`bench_tasks.dreams`); the actions are the same.
     """
 
     checkpoint: str = ""
-    steps: int = 4
+    steps: int = 0
     execute: int = 0
     reuse: float = 1.0
     threads: int = 1
@@ -60,8 +61,7 @@ class WamPolicy:
         path = Path(self.options.checkpoint) if self.options.checkpoint else SHIPPED
         self._made: Checkpoint = load_checkpoint(path)
         self.shape: Shape = self._made.model.shape
-        if self.options.steps < 1:
-            raise UsageError(f"steps must be at least 1, got {self.options.steps}")
+        self._steps = _steps(path, self._made.made.get("recipe", {}), self.options.steps)
         if not 1 <= self.options.threads <= MAX_THREADS:
             raise UsageError(
                 f"threads must be from 1 to {MAX_THREADS}, got {self.options.threads}"
@@ -71,12 +71,6 @@ class WamPolicy:
         if not 0 <= self.options.execute <= self.shape.chunk:
             raise UsageError(
                 f"execute must be from 0 to {self.shape.chunk}, got {self.options.execute}"
-            )
-        self._direct = self._made.made.get("recipe", {}).get("schedule") == "direct"
-        if self._direct and self.options.steps != 1:
-            raise UsageError(
-                f"steps must be 1, got {self.options.steps}: {path} was trained with the schedule "
-                "direct"
             )
         if self.options.dream and not self.shape.video:
             raise UsageError(f"dream must be false: {path} predicts no video")
@@ -132,9 +126,8 @@ class WamPolicy:
         picture = _pixels(observation)
         latents = self._made.autoencoder.encode(picture)
         scaled = torch.from_numpy(self._made.scaler.states(measured))[None]
-        steps = 0 if self._direct else self.options.steps
         got = sample(
-            self._made.model, joined(self._window), at, self._text, steps, self._generator,
+            self._made.model, joined(self._window), at, self._text, self._steps, self._generator,
             self.options.reuse, prefix, (latents, scaled),
         )  # fmt: skip
         self._window.append(got.seen)
@@ -158,6 +151,19 @@ class WamPolicy:
         share = np.arange(1, self._periods + 1)[:, None] / self._periods
         lines = points[:-1, None] + share * np.diff(points, axis=0)[:, None]
         return lines.reshape(-1, points.shape[1])
+
+
+def _steps(path: Path, recipe: dict[str, Any], asked: int) -> int:
+    """Steps as `flow.sample` counts them; UsageError when the checkpoint cannot do with `asked`."""
+    if asked < 0:
+        raise UsageError(f"steps must be at least 1, or 0 for the usual, got {asked}")
+    if recipe.get("schedule") == "direct":
+        if asked > 1:
+            raise UsageError(
+                f"steps must be 1, got {asked}: {path} was trained with the schedule direct"
+            )
+        return 0
+    return asked or (1 if recipe.get("teacher") else USUAL_STEPS)
 
 
 def particulars(path: Path, options: Any) -> list[str]:

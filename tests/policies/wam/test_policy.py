@@ -155,17 +155,30 @@ def test_a_missing_camera_is_named(no_weights, world, checkpoint):
 def test_a_direct_one_answers_without_noise_in_its_only_step(no_weights, world, tmp_path):
     path = str(steady_checkpoint(tmp_path / "direct.safetensors", schedule="direct"))
     with pytest.raises(UsageError, match="steps must be 1, got 4: .* trained with the schedule di"):
-        WamPolicy(WamOptions(path))
+        WamPolicy(WamOptions(path, steps=4))
     one, other = (
-        [chunk.values for _, chunk in roll(world, WamPolicy(WamOptions(path, steps=1)), 2, seed)]
-        for seed in (0, 1)
+        [chunk.values for _, chunk in roll(world, WamPolicy(WamOptions(path, steps=n)), 2, seed)]
+        for seed, n in ((0, 0), (1, 1))
     )
     assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
 
 
+@pytest.mark.parametrize(("recipe", "steps"), [({}, 4), ({"teacher": "a"}, 1)])
+def test_the_usual_steps_are_those_that_it_was_made_for(
+    no_weights, world, tmp_path, monkeypatch, recipe, steps
+):
+    from policies.wam import policy as module
+
+    path = str(steady_checkpoint(tmp_path / "a.safetensors", **recipe))
+    calls, sample = [], module.sample
+    monkeypatch.setattr(module, "sample", lambda *a: calls.append(sample(*a)) or calls[-1])
+    roll(world, WamPolicy(WamOptions(path)), 1)
+    assert [got.calls for got in calls] == [steps]
+
+
 def test_wrong_options_are_named(checkpoint, tmp_path):
     for options, message in (
-        ({"steps": 0}, "steps must be at least 1, got 0"),
+        ({"steps": -1}, "steps must be at least 1, or 0 for the usual, got -1"),
         ({"execute": -1}, "execute must be from 0 to 4, got -1"),
         ({"execute": 5}, "execute must be from 0 to 4, got 5"),
         ({"threads": 0}, "threads must be from 1 to 1024, got 0"),
