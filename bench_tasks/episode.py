@@ -94,7 +94,7 @@ class _Run:
     ) -> None:
         self.task, self.seed, self.world = task, seed, world
         self.planner, self.policy, self.sink, self.options = planner, policy, sink, options
-        self.progress = progress
+        self.progress, self.was_stopped = progress, False
         self.scene, self.state = world.reset(task.name, seed, options.vary)
         self.monitor = Monitor(task, self.scene)
         sink.scene(self.scene)
@@ -113,9 +113,24 @@ class _Run:
                 self.sink.state(state)
                 self.monitor.on_state(state)
         except SafetyStop as stop:
-            raise _End(f"safety stop: {stop}") from None
+            raise _End(self.stopped(stop)) from None
         if self.progress is not None:
             self.progress(self.state)
+
+    def finish(self, cause: str) -> Verdict:
+        """End the episode, with what the world has said of itself since the last state."""
+        try:
+            getattr(self.world, "report", lambda: None)()
+        except SafetyStop as stop:
+            cause = self.stopped(stop)
+        # Whatever was reached: an episode in which the arms had to be stopped is no success.
+        self.event("end", cause=cause, **({"stopped": True} if self.was_stopped else {}))
+        return self.monitor.verdict()
+
+    def stopped(self, stop: SafetyStop) -> str:
+        """The cause of an episode whose arms were stopped."""
+        self.was_stopped = True
+        return f"safety stop: {stop}"
 
     def hold(self, duration_s: float) -> None:
         """Repeat the last command for a time."""
@@ -321,7 +336,6 @@ def run_episode(
     except _End as end:
         cause = str(end)
     run.keyframe()
-    run.event("end", cause=cause)
-    verdict = run.monitor.verdict()
+    verdict = run.finish(cause)
     sink.verdict(verdict)
     return verdict, time.perf_counter() - begun

@@ -47,7 +47,7 @@ class Monitor:
         self._broken: str | None = None
         self._unjudged = ""
         """Why there will be no verdict: the episode goes on, since it may be worth recording."""
-        self._cause = ""
+        self._cause, self._stopped = "", False
         self._unmet: list[str] = []
 
     @property
@@ -67,6 +67,7 @@ class Monitor:
             if not isinstance(event.data["cause"], str):
                 raise ValueError("the cause in the end event is not a text")
             self._cause = event.data["cause"]
+            self._stopped = event.data.get("stopped") is True
 
     def on_state(self, state: WorldState) -> None:
         """Take the next state. ValueError when one is missing or time does not go on.
@@ -180,6 +181,8 @@ class Monitor:
     def _why(self, scores: dict[str, float]) -> str:
         if self._broken is not None:
             return f"invariant broken: {self._broken}"
+        if self._stopped:  # also when the goal was reached, be it by what had to be stopped
+            return self._cause
         for name, score in scores.items():
             if name not in self._answers:
                 return self._cause or f"unanswered: {name}"

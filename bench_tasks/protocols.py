@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Protocol
 
 import numpy as np
@@ -34,8 +35,12 @@ class World(Protocol):
         """
         ...
 
-    def step(self, chunk: ActionChunk) -> list[WorldState]:
-        """Execute the chunk's actions, one control period each, and return the state after each."""
+    def step(self, chunk: ActionChunk) -> Iterable[WorldState]:
+        """Execute the chunk's actions, one control period each, and return the state after each.
+
+        A world that can be stopped raises SafetyStop behind the last state, and has a `report`
+        that does so for a stop in between.
+        """
         ...
 
     def move_objects(self, poses: dict[str, np.ndarray]) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -89,17 +90,22 @@ class RemoteWorld:
         self._seq = state.seq
         self._graph.count_state(state)
 
-    def step(self, chunk: ActionChunk) -> list[WorldState]:
-        """Collect the states that the chunk's actions lead to; in realtime all that have come."""
+    def step(self, chunk: ActionChunk) -> Iterator[WorldState]:
+        """Yield the states that the chunk's actions lead to; in realtime all that have come.
+
+        Each is on its way before anything is raised: what stopped the arms does not undo what was
+        seen until then, and has the last word all the same (see `report`).
+        """
         graph = self._graph
-        last = chunk.seq + self._length(chunk)
-        states: list[WorldState] = []
-        while self._seq < last or (graph.realtime and graph.more_states()):
-            state = self._next_state()
-            self._count(state)
-            states.append(state)
-        self._relay_events()
-        return states
+        try:
+            last = chunk.seq + self._length(chunk)
+            while self._seq < last or (graph.realtime and graph.more_states()):
+                state = self._next_state()
+                self._count(state)
+                yield state
+        except BenchError as error:
+            raise self._news() or error from None
+        self.report()
 
     def _length(self, chunk: ActionChunk) -> int:
         """How many states follow: in lockstep as many as the safety node lets through."""
@@ -111,7 +117,7 @@ class RemoteWorld:
             count = graph.passed_on(chunk.seq)
             if count:
                 return count
-            self._relay_events()
+            self.report()
             graph.node.watch.check("safety", "world")
             time.sleep(PASSED_S)
         raise LostNode(f"no command that answers state {chunk.seq} was passed on within "
@@ -129,30 +135,38 @@ class RemoteWorld:
                 return state
             if refused:
                 raise BenchError(f"the world refused an action chunk: {graph.refusal}")
-            self._relay_events()
+            self.report()
             graph.node.watch.check("world")
         raise LostNode(f"state {seq} did not come within {graph.deadline_s:g} s")
 
-    def _relay_events(self) -> None:
-        """Put what the world reported of itself on record, with the conductor's own events.
+    def report(self) -> None:
+        """Put on record what world and safety node have said of themselves since the last time.
 
-        BenchError when it reported that it cannot go on; SafetyStop when the safety node stopped.
+        SafetyStop when the arms were stopped, whatever else was said; BenchError when the world
+        cannot go on, or a command was dropped that it waits for.
         """
-        graph, stopped, lost = self._graph, "", ""
+        worst = self._news()
+        if worst is not None:
+            raise worst
+
+    def _news(self) -> BenchError | None:
+        """Relay every event there is; then, of those that end an episode, the one that counts."""
+        graph = self._graph
+        stopped: BenchError | None = None
+        lost: BenchError | None = None
+        dropped: BenchError | None = None
         for event in graph.new_world_events():
             self._sink.event(event)
             if event.data.get("fatal"):
-                lost = str(event.data.get("reason", event.kind))
+                lost = lost or BenchError(str(event.data.get("reason", event.kind)))
         for event in graph.new_safety_events():
             self._sink.event(event)
+            reason = str(event.data.get("reason"))
             if event.kind == "safety_stopped":
-                stopped = str(event.data.get("reason"))
+                stopped = stopped or SafetyStop(reason)
             elif event.kind == "safety_dropped" and not graph.realtime:
-                raise BenchError(f"an action chunk was dropped: {event.data.get('reason')}")
-        if lost:
-            raise BenchError(lost)
-        if stopped:
-            raise SafetyStop(stopped)
+                dropped = dropped or BenchError(f"an action chunk was dropped: {reason}")
+        return stopped or lost or dropped
 
     def move_objects(self, poses: dict[str, np.ndarray]) -> None:
         """Put objects at poses (7,), at rest."""

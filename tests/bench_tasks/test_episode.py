@@ -11,7 +11,7 @@ import pytest
 
 from bench_tasks import tasks
 from bench_tasks.episode import SETTLE_S, Options, run_episode
-from bench_tasks.errors import BenchError, GoneNode, UsageError
+from bench_tasks.errors import BenchError, GoneNode, SafetyStop, UsageError
 from bench_tasks.tasks.base import Check, Goal, Layout, ObjectSpec, Show, Task, Wait
 from bench_tasks.tasks.families.layouts import upright
 from bench_tasks.vocabulary import Answer, Metadata, Plan, SkillCall
@@ -155,6 +155,36 @@ def test_a_planner_error_fails_the_episode_and_the_run_goes_on(world):
     assert verdict.cause == "planner error: server at :8000 gave up"
     assert sink.of("planner_error")[0]["error"] == "server at :8000 gave up"
     assert run(world, Scripted(LIFT))[0].success
+
+
+class Stopped:
+    """A world whose arms are stopped: behind its last state of a step, or told of at the end."""
+
+    def __init__(self, world, when):
+        self.world, self.when, self.lifted = world, when, False
+        self.reset, self.capture = world.reset, world.capture
+
+    def step(self, chunk):
+        for state in self.world.step(chunk):
+            self.lifted = self.lifted or float(state.object_pose[0, 2]) > 0.1
+            yield state
+        if self.when == "in a step" and self.lifted:
+            raise SafetyStop("the button")
+
+    def report(self):
+        if self.when == "behind the last step":
+            raise SafetyStop("the button")
+
+
+@pytest.mark.parametrize("when", ["in a step", "behind the last step", "never"])
+def test_an_episode_in_which_the_arms_were_stopped_is_no_success(world, when):
+    verdict, sink = run(Stopped(world, when), Scripted(LIFT))
+    stopped = when != "never"
+    assert verdict.success is not stopped
+    assert verdict.cause == ("safety stop: the button" if stopped else "")
+    assert sink.of("end") == [{"cause": verdict.cause, **({"stopped": True} if stopped else {})}]
+    if when == "in a step":  # what led to the stop is seen, all of it
+        assert sink.states[-1].object_pose[0, 2] > 0.1
 
 
 def test_a_planner_that_cannot_begin_fails_the_episode(world):

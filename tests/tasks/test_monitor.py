@@ -101,6 +101,15 @@ def test_the_goal_must_hold_half_a_second(states, good):
     assert watch(*[GOAL_Z] * states).verdict().success is good
 
 
+def test_an_episode_whose_arms_were_stopped_is_no_success():
+    for stopped, cause in (({"stopped": True}, "safety stop: the button"), ({}, "")):
+        monitor = watch(*[GOAL_Z] * 60)
+        monitor.on_event(Event("end", 60, 0, {"cause": "safety stop: the button", **stopped}))
+        verdict = monitor.verdict()
+        assert (verdict.success, verdict.cause) == (not stopped, cause)
+        assert verdict.stages["goal held"], "what was reached stands"
+
+
 def test_held_too_briefly_is_named():
     verdict = watch(*[GOAL_Z] * 20).verdict()
     assert verdict.cause == "goal not reached: held too briefly"

@@ -1,0 +1,90 @@
+"""What the conductor makes of what world and safety node say, in whatever order it is heard."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from bench_tasks.errors import BenchError, LostNode, SafetyStop
+from bench_tasks.vocabulary import ActionChunk, Event
+
+pytestmark = pytest.mark.ros
+
+DROPPED = Event("safety_dropped", 0, 0, {"reason": "stale"})
+STOPPED = Event("safety_stopped", 0, 0, {"reason": "the button"})
+AGAIN = Event("safety_stopped", 0, 0, {"reason": "not ready"})
+SLOWED = Event("safety_slowed", 0, 0, {"reason": "too fast"})
+LOST = Event("world_lost", 0, 0, {"reason": "the arm is gone", "fatal": True})
+LATE = Event("late_chunk", 0, 0, {})
+
+
+def made(world=(), safety=(), states=(), realtime=False, fails=None):
+    """A RemoteWorld whose graph has heard these events and states, and the events it relays."""
+    from bench_tasks.remote_ros import RemoteWorld
+
+    heard = {"world": list(world), "safety": list(safety)}
+    states = list(states)
+
+    def take(name):
+        events, heard[name] = heard[name], []
+        return events
+
+    def next_state(seq, wait_s):
+        if not states and fails is not None:
+            raise fails
+        return states.pop(0)
+
+    graph = SimpleNamespace(
+        realtime=realtime, safety=False, refusal="", deadline_s=5.0, more_states=lambda: states,
+        new_world_events=lambda: take("world"), new_safety_events=lambda: take("safety"),
+        next_state=next_state, count_state=lambda state: None,
+    )  # fmt: skip
+    relayed: list[Event] = []
+    return RemoteWorld(graph, SimpleNamespace(event=relayed.append)), relayed
+
+
+@pytest.mark.parametrize(
+    ("world", "safety", "kind", "says"),
+    [
+        ([], [DROPPED, STOPPED], SafetyStop, "the button"),
+        ([], [STOPPED, DROPPED, SLOWED], SafetyStop, "the button"),
+        ([], [STOPPED, AGAIN], SafetyStop, "the button"),
+        ([LOST, LATE], [SLOWED, STOPPED], SafetyStop, "the button"),
+        ([LATE, LOST], [DROPPED, SLOWED], BenchError, "the arm is gone"),
+        ([LATE], [DROPPED, SLOWED], BenchError, "an action chunk was dropped: stale"),
+    ],
+)
+def test_all_is_on_record_before_anything_is_decided_and_a_stop_comes_first(
+    world, safety, kind, says
+):
+    remote, relayed = made(world, safety)
+    with pytest.raises(kind) as caught:
+        remote.report()
+    assert str(caught.value) == says and type(caught.value) is kind
+    assert relayed == world + safety
+    remote.report()  # once is enough
+
+
+def test_in_realtime_a_dropped_command_is_only_on_record():
+    remote, relayed = made([LATE], [DROPPED], realtime=True)
+    remote.report()
+    assert relayed == [LATE, DROPPED]
+
+
+@pytest.mark.parametrize("stopped", [True, False])
+@pytest.mark.parametrize("fails", [None, LostNode("gone"), BenchError("state 2 did not come")])
+def test_the_states_before_a_stop_are_seen_and_a_stop_explains_a_failure(fails, stopped):
+    first = SimpleNamespace(seq=1)
+    remote, relayed = made(safety=[STOPPED] if stopped else [], states=[first], fails=fails)
+    chunk = ActionChunk(0, np.zeros((1 if fails is None else 2, 16)))
+    seen = []
+    expected = SafetyStop if stopped else type(fails)
+    if expected is type(None):
+        seen += remote.step(chunk)
+    else:
+        with pytest.raises(expected):
+            for state in remote.step(chunk):
+                seen.append(state)
+    assert seen == [first] and relayed == ([STOPPED] if stopped else [])
