@@ -51,6 +51,10 @@ from bench_tasks.vocabulary import (
 __all__ = ["Graph"]
 
 LISTENER_WAIT_S = 10.0
+BY_HAND_S = 3600.0
+"""What a real cell's world gets for what people do for it: confirm, guide an arm, lay things out.
+Each of its own waits for them ends before, and says for what; this one is for a world that hangs.
+One that has died is noticed at once."""
 LOOK_EVERY_S = 0.0005
 """Between looks for a state that is under way: a fraction of what simulating one takes."""
 
@@ -61,11 +65,13 @@ class Graph:
     def __init__(
         self, node: BenchNode, deadline_s: float, planner_deadline_s: float,
         recorded: bool, realtime: bool, streams: dict[str, float], safety: bool = False,
+        by_hand: bool = False,
     ) -> None:
         """Connect `node`; each call gets `deadline_s`, the planner's `planner_deadline_s`.
 
         `streams` are the cameras (with their rates, Hz) that the world was told to stream. With
-        `safety` the world gets from the node of that name what it passes on.
+        `safety` the world gets from the node of that name what it passes on. With `by_hand` people
+        lay out and move the objects, in their own time.
         """
         self.node, self.deadline_s = node, deadline_s
         self.recorded, self.realtime, self.safety = recorded, realtime, safety
@@ -99,10 +105,11 @@ class Graph:
         def caller(kind: type, name: str, limit_s: float = deadline_s) -> Caller:
             return Caller(node, kind, name, limit_s)
 
-        self.load = caller(LoadEpisode, "/world/load_episode")
+        patience_s = BY_HAND_S if by_hand else deadline_s
+        self.load = caller(LoadEpisode, "/world/load_episode", patience_s)
         self.capture = caller(Capture, "/world/capture")
         self.show = caller(Capture, "/world/show")
-        self.move = caller(MoveObjects, "/world/move_objects")
+        self.move = caller(MoveObjects, "/world/move_objects", patience_s)
         self.planner_reset = caller(ResetAgent, "/planner/reset", planner_deadline_s)
         self.plan = caller(PlanSrv, "/planner/plan", planner_deadline_s)
         self.ask = caller(Ask, "/planner/ask", planner_deadline_s)

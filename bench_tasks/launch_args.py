@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from bench_tasks import tasks
 from bench_tasks.config import RunConfig
@@ -20,7 +21,7 @@ from bench_tasks.runner import check
 from bench_tasks.streams import parse_streams
 from bench_tasks.vocabulary import AXES, FR3_PAIR
 
-__all__ = ["ARGUMENTS", "RENAMED", "Settings", "read", "summary"]
+__all__ = ["ARGUMENTS", "RENAMED", "Settings", "read", "refuse_undeclared", "summary"]
 
 ROBOTS = ("sim", "franka")
 CLOCKS = ("lockstep", "realtime")
@@ -63,6 +64,10 @@ ARGUMENTS: dict[str, tuple[str, str]] = {
         "auto", "check every command before it is executed: true, false, or auto, which is true "
         "for a real robot"
     ),
+    "limits": (
+        "fr3_pair", "what the safety node lets through: a robot's limits by its name, or a file of "
+        "your own, made from hardware/limits/fr3_pair.yaml; a cell's own limits are kept besides"
+    ),
     "confirm": ("false", "true: motion is confirmed already; false: by /safety/confirm"),
     "dry_run": ("false", "true: print what the safety node would send, and send nothing"),
     "record": ("true", "one bag per episode, scored offline; false: the live verdict only"),
@@ -90,6 +95,7 @@ class Settings:
     safety: bool = False
     confirm: bool = False
     dry_run: bool = False
+    limits: str = ""
     cell: str = ""
 
 
@@ -178,7 +184,7 @@ def read(given: Mapping[str, str]) -> Settings:
         _viewer(_one_of("viewer", given["viewer"], VIEWERS), robot),
         robot,
         **_safety({**given, "clock": clock}),
-        cell=_cell(given["cell"]) if robot == "franka" else "",
+        cell=_file("cell", given["cell"]) if robot == "franka" else "",
     )
     claim_domain()
     if config.record:
@@ -188,13 +194,30 @@ def read(given: Mapping[str, str]) -> Settings:
     return settings
 
 
-def _safety(given: Mapping[str, str]) -> dict[str, bool]:
+def refuse_undeclared(words: Sequence[str], file: str, declared: Collection[str]) -> None:
+    """UsageError for an argument (`name:=value`) on a command line that its launch file has not.
+
+    ROS would pass over it. `words` are the command's; nothing is refused when it is not `file`
+    that they launch, but one that includes it and has arguments of its own.
+    """
+    if not any(Path(word).name == file for word in words if ":=" not in word):
+        return
+    for word in words:
+        name, given, _ = word.partition(":=")
+        if given and name not in declared:
+            raise unknown("launch argument", name, declared)
+
+
+def _safety(given: Mapping[str, str]) -> dict[str, Any]:
     """What is asked of the safety node; UsageError when a real robot would be without one."""
     real = given["robot"] != "sim"
     asked = real if given["safety"] == "auto" else _flag("safety", given["safety"])
     confirm, dry_run = _flag("confirm", given["confirm"]), _flag("dry_run", given["dry_run"])
     if real and not asked:
         raise UsageError(f"safety must be true for robot {given['robot']}, got false")
+    limits = _file("limits", given["limits"])
+    if not asked and given["limits"] != ARGUMENTS["limits"][0]:
+        raise UsageError(f"limits have no meaning without safety:=true, got {given['limits']!r}")
     if not asked and (confirm or dry_run):
         name = "confirm" if confirm else "dry_run"
         raise UsageError(f"{name} must be false without safety:=true, got true")
@@ -206,16 +229,18 @@ def _safety(given: Mapping[str, str]) -> dict[str, bool]:
     if dry_run and real and not simulated:
         raise UsageError(f"dry_run must be false for the cell {given['cell']}: its arms go home and"
                          " its hands open before anything is checked, got true")  # fmt: skip
-    return {"safety": asked, "confirm": confirm or simulated, "dry_run": dry_run}
+    return {
+        "safety": asked, "confirm": confirm or simulated, "dry_run": dry_run, "limits": limits,
+    }  # fmt: skip
 
 
-def _cell(cell: str) -> str:
-    """The cell as nodes find it, which may run in another folder."""
-    if not cell.endswith((".yaml", ".yml")):
-        return cell
-    if not Path(cell).is_file():
-        raise UsageError(f"cell: there is no file {cell}")
-    return str(Path(cell).absolute())
+def _file(what: str, name: str) -> str:
+    """A name, or a file as nodes find it, which may run in another folder."""
+    if not name.endswith((".yaml", ".yml")):
+        return name
+    if not Path(name).is_file():
+        raise UsageError(f"{what}: there is no file {name}")
+    return str(Path(name).absolute())
 
 
 def _viewer(viewer: str, robot: str) -> str:

@@ -33,9 +33,10 @@ from bench_tasks.errors import BenchError, Crash, GoneNode, LateInput, LostNode,
 from bench_tasks.presence import ASKED_TOO_S, Presence, Watch
 
 __all__ = [
-    "LATCHED", "LATEST", "PERIODIC", "TRACK", "BenchNode", "Caller", "LostNode", "Pending",
-    "Stopped", "Unwatched", "answer", "from_message", "main", "message_type", "parameter",
-    "serve_now", "steady_timer", "take_all", "to_message", "unwatched", "wait_for_listeners",
+    "BUTTON", "LATCHED", "LATEST", "PERIODIC", "TRACK", "BenchNode", "Caller", "LostNode",
+    "Pending", "Stopped", "Unwatched", "answer", "from_message", "main", "message_type",
+    "parameter", "serve_now", "steady_timer", "take_all", "to_message", "unwatched",
+    "wait_for_listeners",
 ]  # fmt: skip
 
 # rclpy.experimental.EventsExecutor was tried: with calls made from a second thread, as the task
@@ -59,6 +60,24 @@ LATCHED = QoSProfile(
     reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL,
 )  # fmt: skip
 """For what a late reader must still get."""
+
+BUTTON = (
+    QoSProfile(
+        history=HistoryPolicy.KEEP_LAST, depth=10,
+        reliability=ReliabilityPolicy.BEST_EFFORT, durability=DurabilityPolicy.VOLATILE,
+    ),
+    QoSProfile(
+        history=HistoryPolicy.KEEP_LAST, depth=10,
+        reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.VOLATILE,
+    ),
+    QoSProfile(
+        history=HistoryPolicy.KEEP_LAST, depth=10,
+        reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL,
+    ),
+)  # fmt: skip
+"""How a stop button is heard, each by a subscription of its own: DDS connects only a publisher that
+promises at least what the reader asks for. The first hears everybody, the second whoever is
+reliable even over a bad network, the third what was said before this node was there."""
 
 PERIODIC = QoSProfile(
     history=HistoryPolicy.KEEP_LAST, depth=500,

@@ -89,7 +89,7 @@ class TaskNode(BenchNode):
         planner_deadline_s = parameter(self, "planner_deadline_s", 300.0)
         self.graph = Graph(
             self, deadline_s, planner_deadline_s, self.config.record, self.clock == "realtime",
-            parse_streams(parameter(self, "streams", "")), self.safety,
+            parse_streams(parameter(self, "streams", "")), self.safety, self.robot != "sim",
         )  # fmt: skip
         self.recorder = Caller(self, Record, "/recorder/record", deadline_s)
         self.died = ""

@@ -29,6 +29,7 @@ def nodes(context):
     names = (*launch_args.ARGUMENTS, *launch_args.RENAMED)
     given = {name: LaunchConfiguration(name).perform(context) for name in names}
     try:
+        launch_args.refuse_undeclared(sys.argv, Path(__file__).name, names)
         settings = launch_args.read(given)
     except BenchError as error:
         sys.stderr.write(f"bimanual.launch.py: {' '.join(str(error).split())}\n")
@@ -78,7 +79,10 @@ def nodes(context):
         ),
     ]
     if settings.safety:
-        safety = {"confirm": settings.confirm, "dry_run": settings.dry_run}
+        safety = {
+            "confirm": settings.confirm, "dry_run": settings.dry_run, "limits": settings.limits,
+            "cell": settings.cell,
+        }  # fmt: skip
         started.append(node("safety", {**safety, "listeners": 1 + recorded, **clock}))
     if config.record:
         started.append(node("recorder", {}))

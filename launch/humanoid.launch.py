@@ -13,6 +13,7 @@ from launch.actions import (
 from launch.launch_description_sources import PythonLaunchDescriptionSource
 from launch.substitutions import LaunchConfiguration
 
+from bench_tasks import launch_args
 from bench_tasks.errors import BenchError
 from bench_tasks.humanoid_args import ROBOTS, humanoid_tasks
 
@@ -22,7 +23,9 @@ BIMANUAL = Path(__file__).resolve().with_name("bimanual.launch.py")
 def checked(context):
     """The tasks, all of them the humanoid's; a mistake ends the launch with status 2."""
     names, robot = (LaunchConfiguration(name).perform(context) for name in ("tasks", "robot"))
+    declared = (*launch_args.ARGUMENTS, *launch_args.RENAMED)
     try:
+        launch_args.refuse_undeclared(sys.argv, Path(__file__).name, declared)
         return [SetLaunchConfiguration("tasks", humanoid_tasks(names, robot))]
     except BenchError as error:
         sys.stderr.write(f"humanoid.launch.py: {' '.join(str(error).split())}\n")

@@ -13,9 +13,17 @@ from launch.actions import (
 from launch.event_handlers import OnProcessExit
 from launch.substitutions import LaunchConfiguration
 
+from bench_tasks.errors import BenchError
+from bench_tasks.launch_args import refuse_undeclared
+
 
 def steps(context):
     """Score, then write the page; the page is written for failed episodes, too."""
+    try:
+        refuse_undeclared(sys.argv, Path(__file__).name, ("dir",))
+    except BenchError as error:
+        sys.stderr.write(f"rescore.launch.py: {error}\n")
+        raise SystemExit(2) from None
     folder = Path(LaunchConfiguration("dir").perform(context))
     if not folder.is_dir():
         sys.stderr.write(f"rescore.launch.py: there is no folder {folder}\n")

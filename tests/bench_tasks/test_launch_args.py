@@ -5,7 +5,7 @@ import pytest
 from bench_tasks import tasks
 from bench_tasks.errors import UsageError
 from bench_tasks.humanoid_args import humanoid_tasks
-from bench_tasks.launch_args import ARGUMENTS, read
+from bench_tasks.launch_args import ARGUMENTS, read, refuse_undeclared
 
 
 @pytest.fixture
@@ -47,6 +47,8 @@ def test_a_real_cell_is_confirmed_by_a_human(settings, tmp_path):
         ({"robot": "franka", "cell": __file__, "dry_run": "true"}, "dry_run must be false for the"),
         ({"robot": "franka", "dynamics": "robot.yaml"}, "dynamics must be empty for robot franka"),
         ({"dynamics": "no/such.yaml"}, "cannot read the dynamics .*no/such.yaml"),
+        ({"safety": "true", "limits": "no/such.yaml"}, "limits: there is no file no/such.yaml"),
+        ({"limits": __file__}, "limits have no meaning without safety:=true"),
         ({"robot": "franka", "vary": "paraphrase,table_height"}, "as it is, got table_height"),
     ],
 )
@@ -68,3 +70,42 @@ def test_the_humanoid_is_launched_with_its_own_tasks(settings):
     ):
         with pytest.raises(UsageError, match=said):
             humanoid_tasks(names, robot)
+
+
+def test_limits_of_ones_own_reach_the_safety_node(settings, tmp_path, monkeypatch):
+    assert settings(safety="true").limits == "fr3_pair"
+    (tmp_path / "mine.yaml").touch()
+    monkeypatch.chdir(tmp_path)
+    assert settings(robot="franka", limits="mine.yaml").limits == str(tmp_path / "mine.yaml")
+
+
+LAUNCH = ("/opt/ros/jazzy/bin/ros2", "launch")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (*LAUNCH, "bench_tasks", "bimanual.launch.py", "saftey:=true"),
+        (*LAUNCH, "share/launch/bimanual.launch.py", "tasks:=lift_pot", "saftey:=true"),
+        (*LAUNCH, "--debug", "bench_tasks", "bimanual.launch.py", "saftey:=", "--noninteractive"),
+    ],
+)
+def test_an_argument_that_the_launch_file_has_not_is_refused(words):
+    with pytest.raises(UsageError) as caught:
+        refuse_undeclared(words, "bimanual.launch.py", ("tasks", "safety", "robot"))
+    assert str(caught.value) == (
+        "unknown launch argument 'saftey': choose from robot, safety, tasks"
+    )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (*LAUNCH, "bench_tasks", "bimanual.launch.py", "tasks:=a:=b", "safety:=true"),
+        (*LAUNCH, "lab", "all.launch.py", "cell_door:=shut"),
+        (*LAUNCH, "lab", "all.launch.py", "file:=bimanual.launch.py"),
+        ("python", "-m", "pytest"),
+    ],
+)
+def test_arguments_that_are_declared_or_of_another_file_are_not(words):
+    refuse_undeclared(words, "bimanual.launch.py", ("tasks", "safety"))

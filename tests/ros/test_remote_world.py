@@ -88,3 +88,18 @@ def test_the_states_before_a_stop_are_seen_and_a_stop_explains_a_failure(fails, 
             for state in remote.step(chunk):
                 seen.append(state)
     assert seen == [first] and relayed == ([STOPPED] if stopped else [])
+
+
+def test_people_have_time_to_lay_things_out(client):
+    """A minute is none: they confirm, guide an arm home and put objects where they belong."""
+    from bench_tasks.graph_ros import BY_HAND_S, Graph
+
+    limits = {}
+    for by_hand in (False, True):
+        graph = Graph(client, 60.0, 300.0, False, True, {}, by_hand=by_hand)
+        limits[by_hand] = {
+            name: getattr(graph, name).deadline_s for name in ("load", "move", "capture", "infer")
+        }
+    assert limits[False] == dict.fromkeys(("load", "move", "capture", "infer"), 60.0)
+    assert limits[True] == {**limits[False], "load": BY_HAND_S, "move": BY_HAND_S}
+    assert BY_HAND_S > 4 * 600.0, "longer than all that a cell waits for"
