@@ -1,11 +1,18 @@
 # ruff: noqa: T201
 """Bad commands against the safety supervisor: `python benchmarks/safety_fuzz.py --count 100000`.
 
+Every thousand sequences are drawn from `--seed` and their own number, so a long run can be shared
+out, or gone on with, by `--first`: what each thousand holds does not depend on where one begins.
+
 Each sequence puts the arms in motion by good commands, does one bad thing, and then executes
 whatever the supervisor sends, as an ideal robot would. An oracle that shares nothing with the
 supervisor judges what was executed: its limits are typed from the data sheet, its differences are
 its own, and its collisions are MuJoCo's. Bars: nothing bad executed; the arms slow down from the
 next control period on and come to rest. Exit status 1 when a bar is missed.
+
+In some sequences what is sent to stop the arms comes late. When the supervisor knows, nothing else
+may be different; when it does not, a jump is bound to come, which is for the robot's own driver to
+smooth: then only where the arms go counts, and that they are not thrown about.
 """
 
 from __future__ import annotations
@@ -16,6 +23,7 @@ import json
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -63,6 +71,9 @@ class Robot:
         self.supervisor, self.seq, self.now_s = supervisor, 0, 0.0
         self.executed = [command.copy()]
         self.chunk: ActionChunk | None = None
+        self.late_periods, self.expected = 0, True
+        """How late orders come, and whether the supervisor knows it."""
+        self.mail: list[tuple[int, ActionChunk]] = []
         self.decisions: list[Decision] = []
         supervisor.begin(SCENE)
         self.tell(self.state())
@@ -84,8 +95,16 @@ class Robot:
         """Follow a decision; a chunk that is sent replaces the one before."""
         self.decisions.append(decision)
         if decision.send is not None:
-            self.chunk = decision.send
+            self.mail.append((self.seq + self.late_periods, decision.send))
+            self.open_mail()
         return decision
+
+    def open_mail(self) -> None:
+        """Take what has come by now, as a world's node does: not what is over already."""
+        while self.mail and self.mail[0][0] <= self.seq:
+            chunk = self.mail.pop(0)[1]
+            if 0 <= self.seq - chunk.seq < len(chunk.values):
+                self.chunk = chunk
 
     def tell(self, state: WorldState) -> Decision:
         """Publish a state."""
@@ -97,6 +116,7 @@ class Robot:
 
     def step(self, publish: bool = True, tick: bool = True, **changed) -> None:
         """One control period; without `tick` the supervisor's timer does not run."""
+        self.open_mail()
         action = self.executed[-1]
         if self.chunk is not None:
             index = self.seq - self.chunk.seq
@@ -113,7 +133,7 @@ class Robot:
         """The same situation, to be continued otherwise. The supervisor mutates no array."""
         other = copy.copy(self)
         other.supervisor = copy.copy(self.supervisor)
-        other.executed, other.decisions = list(self.executed), []
+        other.executed, other.decisions, other.mail = list(self.executed), [], list(self.mail)
         return other
 
 
@@ -145,8 +165,13 @@ class Oracle:
         self.f = np.array([[model.joint(n).qposadr[0] for n in pair] for pair in fingers])
         self.tcp = [model.site(f"{arm}_tcp").id for arm in arms]
 
-    def wrong(self, commands: np.ndarray, boxes=None, jerk: float = JERK) -> str:
-        """Why the commands (n, 16) are bad; "" when they are not. Whole paths, from rest."""
+    def wrong(
+        self, commands: np.ndarray, boxes=None, jerk: float = JERK, smooth: bool = True
+    ) -> str:
+        """Why the commands (n, 16) are bad; "" when they are not. Whole paths, from rest.
+
+        Not `smooth`: only where they go is judged.
+        """
         if not np.isfinite(commands).all():
             return "not finite"
         q = commands[:, JOINTS]
@@ -154,6 +179,10 @@ class Oracle:
             return "position"
         if (commands[:, HANDS] < -1e-6).any() or (commands[:, HANDS] > 0.08 + 1e-6).any():
             return "gripper"
+        return (self.rough(q, jerk) if smooth else "") or self.in_the_way(commands, boxes)
+
+    def rough(self, q: np.ndarray, jerk: float) -> str:
+        """Which limit of the joints' motion (n, 14) is exceeded."""
         v = (q[1:] - q[:-1]) / DT
         if (v > fastest(q[1:], True) + 1e-6).any() or (-v > fastest(q[1:], False) + 1e-6).any():
             return "velocity"
@@ -162,7 +191,10 @@ class Oracle:
             return f"acceleration {np.abs(a).max():.1f}"
         if np.abs(np.diff(a, axis=0)).max(initial=0.0) / DT > jerk + 1e-3:
             return "jerk"
-        # Along the way, and half way between, so that nothing is jumped over.
+        return ""
+
+    def in_the_way(self, commands: np.ndarray, boxes) -> str:
+        """What is hit or left along the way, and half way between, so that nothing is missed."""
         middle = (commands[1:] + commands[:-1]) / 2
         moved = (commands[1:] != commands[:-1]).any(axis=1)
         for row in np.concatenate([commands[1:][moved], middle[moved]]):
@@ -200,6 +232,13 @@ def oracle() -> Oracle:
     return Oracle()
 
 
+@cache
+def loaded() -> tuple[Limits, Supervisor]:
+    """Limits, and a supervisor that has been told nothing yet."""
+    limits = read_limits("fr3_pair")
+    return limits, Supervisor(limits, realtime=True, confirmed=True)
+
+
 # -- situations ----------------------------------------------------------------------------------
 
 
@@ -232,12 +271,13 @@ class Situation:
 
 
 class Maker:
-    """Draws situations; a supervisor is loaded once."""
+    """Draws situations."""
 
-    def __init__(self, rng: np.random.Generator, limits: Limits) -> None:
-        """Everything is drawn from `rng`."""
-        self.rng, self.limits = rng, limits
-        self.supervisor = Supervisor(limits, realtime=True, confirmed=True)
+    def __init__(
+        self, rng: np.random.Generator, limits: Limits, supervisor: Supervisor
+    ) -> None:
+        """Everything is drawn from `rng`; the supervisor is copied for each robot."""
+        self.rng, self.limits, self.supervisor = rng, limits, supervisor
         self.arms = dual_arm()
 
     def free(self, spread: float) -> np.ndarray:
@@ -312,33 +352,49 @@ UNTIMELY = ("stale", "future", "out of order", "replayed")
 MEASURED = ("torque", "force", "overspeed", "tracking", "bad state")
 OTHER = ("e-stop", "no state", "frozen state", "silence", "not confirmed", "no limits", "jerk",
          "workspace", "arms together", "into the table", "wrong message")  # fmt: skip
+BLOCK = 1000
+LATE, MOST_LATE = 0.25, 3
+"""Share of sequences, of the kinds that stop the arms, in which orders come late; periods."""
 KINDS = (*SPOILT, *UNTIMELY, *MEASURED, *OTHER)
 
 
 class Fuzz:
     """Runs sequences and counts what went wrong."""
 
-    def __init__(self, seed: int, per_situation: int = 20) -> None:
+    def __init__(self, seed: int | tuple[int, int], per_situation: int = 20) -> None:
         """A new situation is drawn after so many sequences."""
-        self.rng = np.random.default_rng(seed)
-        self.limits = read_limits("fr3_pair")
-        self.maker = Maker(self.rng, self.limits)
+        self.begin(seed)
+        self.per = per_situation
         self.oracle = oracle()
-        self.per, self.used = per_situation, per_situation
         self.counts: Counter[str] = Counter()
         self.actions: Counter[str] = Counter()
         self.failures: list[str] = []
-        self.slowest_stop = 0
+        self.slowest_stop = self.late = 0
+
+    def begin(self, seed: int | tuple[int, int]) -> None:
+        """Draw from this seed from now on."""
+        self.rng = np.random.default_rng(seed)
+        self.limits, supervisor = loaded()
+        self.maker = Maker(self.rng, self.limits, supervisor)
+        self.situation: Situation | None = None
+        self.used = 0
 
     def run(self, kind: str) -> None:
         """One sequence with one bad thing of this kind."""
-        if self.used >= self.per:
+        if self.situation is None or self.used >= self.per:
             self.situation, self.used = self.maker.moving(), 0
         self.used += 1
         self.counts[kind] += 1
         robot, ahead = self.situation.robot.twin(), self.situation.ahead
         begun, before = len(robot.executed) - 1, _speed(robot.executed)
         how: dict = {}
+        stops = kind in SPOILT or kind in MEASURED or kind == "e-stop"
+        if stops and self.rng.random() < LATE:
+            robot.late_periods = int(self.rng.integers(1, MOST_LATE + 1))
+            self.late += 1
+            robot.expected = bool(self.rng.random() < 0.5)
+            if robot.expected:  # then the arms must not notice
+                robot.supervisor._lead = robot.late_periods
         if kind in SPOILT:
             robot.ask(robot.seq, spoilt(kind, ahead, robot.executed[-1], self.rng))
         elif kind in UNTIMELY:
@@ -374,7 +430,7 @@ class Fuzz:
             spike[joint] = FASTEST[joint] * 1.1
             changed = {"joint_velocity": spike}
         elif kind == "tracking":
-            spike[joint] = 0.7
+            spike[joint] = self.rng.choice([-1, 1]) * self.rng.uniform(0.3, 0.7)
             changed = {"joint_position": robot.executed[-1][JOINTS] + spike}
         else:
             changed = {"joint_position": np.full(14, np.nan)}
@@ -450,26 +506,40 @@ class Fuzz:
         return {"boxes": boxes}
 
     def _arms_together(self, robot: Robot, ahead: np.ndarray) -> dict:
-        point = self.rng.uniform((0.35, -0.1, 0.25), (0.55, 0.1, 0.5))
-        return self._drive(robot, {"left": point, "right": point})
+        def point() -> dict[str, np.ndarray]:
+            same = self.rng.uniform((0.35, -0.1, 0.25), (0.55, 0.1, 0.5))
+            return {"left": same, "right": same}
+
+        return self._drive(robot, point)
 
     def _into_the_table(self, robot: Robot, ahead: np.ndarray) -> dict:
         side = ("left", "right")[int(self.rng.integers(2))]
-        y = self.rng.uniform(0.1, 0.5) * (1 if side == "left" else -1)
-        return self._drive(robot, {side: np.array([self.rng.uniform(0.35, 0.55), y, -0.06])})
 
-    def _drive(self, robot: Robot, points: dict[str, np.ndarray]) -> dict:
-        """The hands, pointing down, by calm chunks to where they must not go, until a no."""
-        while _speed(robot.executed) > 0:  # to rest first, by the stop behind the last chunk
-            robot.step()
-        begin = robot.executed[-1]
+        def point() -> dict[str, np.ndarray]:
+            y = self.rng.uniform(0.1, 0.5) * (1 if side == "left" else -1)
+            return {side: np.array([self.rng.uniform(0.35, 0.55), y, -0.06])}
+
+        return self._drive(robot, point)
+
+    def _reaching(self, begin: np.ndarray, points: dict[str, np.ndarray]) -> np.ndarray | None:
+        """The action (16,) with the hands at `points`, pointing down; None when one cannot be."""
         towards = begin.copy()
         for arm, point in points.items():
             k = 8 * (arm == "right")
             pose = np.array([*point, 0.0, 1.0, 0.0, 0.0])
             joints = self.maker.arms.inverse(arm, pose, begin[k : k + 7])
-            assert joints is not None
+            if joints is None:
+                return None
             towards[k : k + 7] = joints
+        return towards
+
+    def _drive(self, robot: Robot, draw: Callable[[], dict[str, np.ndarray]]) -> dict:
+        """The hands, pointing down, by calm chunks to where they must not go, until a no."""
+        while _speed(robot.executed) > 0:  # to rest first, by the stop behind the last chunk
+            robot.step()
+        begin = robot.executed[-1]
+        while (towards := self._reaching(begin, draw())) is None:
+            pass  # not every point can be reached from every place
         path = min_jerk(begin, towards, calm(begin, towards))
         path = np.concatenate([path, np.tile(path[-1], (CHUNK, 1))])
         start = robot.seq
@@ -508,13 +578,23 @@ class Fuzz:
         dropped = kind in UNTIMELY or how.get("dropped", False)
         jerk = how.get("jerk", JERK) if slowed or not how.get("unless_stopped") else JERK
         why = self.oracle.wrong(commands[max(0, begun - 3) :] if not how.get("driven")
-                                else commands, how.get("boxes"), jerk)  # fmt: skip
+                                else commands, how.get("boxes"), jerk,
+                                robot.expected)  # fmt: skip
         if not why and not told and not how.get("unspoilt"):
             # Passed on as it was: only what the oracle finds nothing wrong with may be.
             why = "" if kind in ("jump", "acceleration", "order", "jerk", "workspace",
                                  "velocity") else "passed on"  # fmt: skip
         speeds = np.abs(np.diff(commands[:, JOINTS], axis=0)).max(1) / DT
-        if not why and not slowed and told and not how.get("driven"):
+        if not why and not slowed and not robot.expected:
+            # A jump or two until the supervisor has noticed, but not for ever.
+            then = begun + robot.late_periods
+            wild = speeds[then + robot.late_periods + 2 :].max()
+            if wild > 2.0 * speeds[begun - 1 : then].max() + 1e-9:
+                why = f"thrown to and fro, {wild:.2f} rad/s"
+        begun += robot.late_periods
+        if not why and not slowed and told and not how.get("driven") and robot.expected:
+            if robot.late_periods:
+                before = speeds[begun - 1]
             after = speeds[max(0, begun) :]
             if not dropped and len(after) and after[0] > max(before, 1e-9) + 1e-9:
                 why = f"faster after it: {after[0]:.3f} rad/s, before {before:.3f}"
@@ -546,17 +626,25 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--kinds", default="", help="comma-separated; default: all of them")
+    parser.add_argument("--first", type=int, default=0, help=f"where to begin, in whole {BLOCK}s")
     options = parser.parse_args()
+    if options.first % BLOCK:
+        parser.error(f"--first must be a multiple of {BLOCK}, got {options.first}")
     kinds = options.kinds.split(",") if options.kinds else KINDS
+    if unknown := set(kinds) - set(KINDS):
+        parser.error(f"unknown kinds {', '.join(sorted(unknown))}: choose from {', '.join(KINDS)}")
     fuzz, begun = Fuzz(options.seed), time.process_time()
-    for k in range(options.count):
+    for k in range(options.first, options.first + options.count):
+        if k % BLOCK == 0:
+            fuzz.begin((options.seed, k // BLOCK))
         fuzz.run(kinds[k % len(kinds)])
-        if (k + 1) % 1000 == 0:
+        if (k + 1) % BLOCK == 0:
             print(f"{k + 1} sequences, {len(fuzz.failures)} failures, "
                   f"{time.process_time() - begun:.0f} s", flush=True)  # fmt: skip
     for failure in fuzz.failures[:20]:
         print("FAILED", failure)
     print(f"{sum(fuzz.counts.values())} sequences of {len(fuzz.counts)} kinds, "
+          f"{fuzz.late} with late orders, "
           f"{len(fuzz.failures)} passed on or not stopped; interventions: {dict(fuzz.actions)}; "
           f"longest stop {fuzz.slowest_stop * DT:.2f} s; "
           f"{(time.process_time() - begun) / max(1, options.count) * 1e3:.1f} ms each")  # fmt: skip

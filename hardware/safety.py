@@ -36,6 +36,16 @@ __all__ = ["Decision", "Intervention", "Supervisor"]
 HOLD_ACTIONS = 10
 """What stands in lockstep for a command that is not even readable, so that time goes on; in
 realtime the end of every stop, so that one that comes this much late is still taken."""
+HEED_PERIODS = 3
+"""A stop that the robot is not seen to follow by then is sent again: it has not reached it."""
+IGNORED_PERIODS, SLOWING = 5, 0.9
+"""A robot that was told to stop and after so many periods still moves at this share of its speed
+does not listen; heartbeats cease (see `Supervisor.vouches`)."""
+MOST_LEAD = 5
+NEGLIGIBLE_RAD = 3e-3
+"""Arms that are less far off what they were told are where they were told to be: 3 mm at most."""
+SIMULATED = "sim"
+"""What a scene calls the robot of a simulation, which does what it is told."""
 _UNITS = {"velocity": "rad/s", "acceleration": "rad/s^2", "jerk": "rad/s^3", "position": "rad"}
 _ORDERS = {
     "left and right swapped": np.r_[8:16, 0:8],
@@ -104,9 +114,20 @@ class Supervisor:
         self._seen_s = 0.0
         self._executed: list[np.ndarray] = []
         """The last three commands executed, oldest first."""
+        self._recent: list[np.ndarray] = []
+        """Those of the last `lag_s`, and the one before, oldest first."""
         self._plan, self._plan_seq = np.zeros((0, ACTION_SIZE)), 0
         """What the arms do from state `_plan_seq` on; it ends at rest."""
+        self._sent: list[ActionChunk] = []
+        """What was sent last, oldest first."""
+        self._lead = self._limits.lead_periods if self._limits and self._realtime else 0
+        """So many periods later the robot does what it is sent: till then what was sent before."""
+        self._missed = False
         self._answered = -1
+        self._stopping = False
+        """Whether the plan is a stop."""
+        self._ignored: tuple[int, float] | None = None
+        """State from which on, and speed (rad/s) with which, a stop has not been followed."""
 
     # -- what it is told -------------------------------------------------------------------------
 
@@ -134,9 +155,37 @@ class Supervisor:
         """Whether states of the robot have failed to come."""
         return self._overdue
 
+    @property
+    def sees(self) -> bool:
+        """Whether it looks at what the robot does: states come."""
+        return not self._realtime or (self._state is not None and not self._overdue)
+
+    @property
+    def vouches(self) -> bool:
+        """Whether the robot may move, as far as this goes: heartbeats say so, and end when not.
+
+        While states come: unless it does not heed a stop. While none come it may be getting ready
+        by itself: if motion is confirmed and nothing has stopped it.
+        """
+        if not self.sees:
+            return not self.why_not
+        if self._ignored is None or self._state is None:
+            return True
+        since, speed = self._ignored
+        slows = self._speed < SLOWING * speed
+        return slows or self._state.seq - since < IGNORED_PERIODS
+
+    @property
+    def _speed(self) -> float:
+        """Of the fastest joint, as commands were executed last, rad/s."""
+        if len(self._executed) < 2:
+            return 0.0
+        step = np.abs(self._executed[-1] - self._executed[-2])[ARM_COLUMNS]
+        return float(step.max()) / self._period_s
+
     def not_sent(self) -> None:
         """What was decided last did not reach the arms: they do not follow it."""
-        self._plan = self._plan[:0]
+        self._plan, self._sent = self._plan[:0], []
 
     def begin(self, scene: Scene) -> None:
         """A scene is set up: its base height and the parties of its contacts hold from now on."""
@@ -163,6 +212,8 @@ class Supervisor:
             steps = np.linspace(last, state.command, gap + 1)[1:-1]
             self._executed = [*self._executed, *steps[-2:]]
         self._executed = [*self._executed[-2:], np.array(state.command)]
+        lag = int(self._limit("lag_s") / self._period_s + 1e-6)
+        self._recent = [*self._recent, self._executed[-1]][-1 - lag :]
         self._state, self._seen_s, self._overdue = state, now_s, False
         danger = self._danger(state)
         if danger is not None and not self._stop_reason:
@@ -227,15 +278,20 @@ class Supervisor:
         assert self._limits is not None and self._clearance is not None
         state = self._known_state(now_s)
         values = self._well_formed(chunk.values)
-        late = self._timely(chunk.seq, len(values), state)
-        path = values[late:]
-        self._plausible(path, state.command)
-        moving = Moving.after([c[ARM_COLUMNS] for c in self._executed], self._period_s)
+        lead = self._coming()
+        late = self._timely(chunk.seq, len(values) - len(lead), state)
+        skipped = late + len(lead)
+        path, begin = values[skipped:], self._from(lead)
+        self._plausible(path, begin)
+        moving = self._moving(lead)
         found = breach(self._limits, moving, path[:, ARM_COLUMNS])
-        passed = path if found is None else self._slower(found, moving, path)
-        tail = self._tail(moving, passed)
-        whole = np.concatenate([passed, tail])
+        passed = path if found is None else self._slower(found, moving, path, begin)
+        tail = self._tail(lead, passed)
+        whole = np.concatenate([lead, passed, tail])
+        off = self._off(state)
         near = self._clearance.check(state.command, whole)
+        if near is None and np.abs(off).max() > NEGLIGIBLE_RAD:
+            near = self._clearance.check_off(state.command, whole, off)
         if near is not None:
             kind = "workspace" if "workspace" in near.text else "distance"
             raise _No(
@@ -244,14 +300,15 @@ class Supervisor:
                 row=near.row + late, value=near.distance_m, limit=near.limit_m,
             )  # fmt: skip
         self._answered = chunk.seq
-        self._plan, self._plan_seq = whole, state.seq
         send = ActionChunk(state.seq, whole if self._realtime else passed)
+        self._follows(send, whole)
+        self._stopping, self._ignored = False, None
         if found is None:
             return Decision(send)
         reason = f"{self._said(found)}: {len(passed)} periods instead of {len(path)}"
         told = Intervention(
             "slowed", found.kind, reason,
-            {**self._particulars(found, late), "periods": len(passed), "asked": len(path)},
+            {**self._particulars(found, skipped), "periods": len(passed), "asked": len(path)},
             _plain(values),
         )  # fmt: skip
         return Decision(send, (told,))
@@ -273,6 +330,9 @@ class Supervisor:
     def _for_this_robot(self, scene: Scene) -> None:
         """_No unless the limits are for the robot whose scene it is, joint by joint."""
         assert self._limits is not None
+        if scene.robot not in (SIMULATED, self._limits.cell):
+            raise _No("cell", f"the cell of the robot {scene.robot!r} is not known (parameter "
+                      "cell): what its drivers do with a command cannot be foreseen")  # fmt: skip
         if scene.joint_names != self._limits.joint_names:
             pairs = zip(scene.joint_names, self._limits.joint_names, strict=False)
             wrong = next((f"{a!r}, not {b!r}" for a, b in pairs if a != b), "fewer or more")
@@ -342,26 +402,61 @@ class Supervisor:
             if np.abs(first[undo][ARM_COLUMNS] - arms).max() <= most:
                 raise _No("joint_order", f"the order looks wrong: {name}")
 
-    def _slower(self, found: Breach, moving: Moving, path: np.ndarray) -> np.ndarray:
+    def _slower(
+        self, found: Breach, moving: Moving, path: np.ndarray, begin: np.ndarray
+    ) -> np.ndarray:
         assert self._limits is not None
         if found.kind != "position":
             joints, index = slowed(self._limits, moving, path[:, ARM_COLUMNS])
             if len(joints):
-                assert self._state is not None
                 passed = np.empty((len(joints), ACTION_SIZE))
                 passed[:, ARM_COLUMNS] = joints
                 grid = np.arange(-1, len(path))
                 for column in GRIPPER_COLUMNS:
-                    known = np.append(self._state.command[column], path[:, column])
+                    known = np.append(begin[column], path[:, column])
                     passed[:, column] = np.interp(index, grid, known)
                 return passed
         raise _No(found.kind, self._said(found), **self._particulars(found, 0))
 
-    def _tail(self, moving: Moving, passed: np.ndarray) -> np.ndarray:
+    def _coming(self) -> np.ndarray:
+        """Actions (lead, 16) that the robot does before anything that is sent now.
+
+        None (0, 16) when that cannot be said, since it has not done what it was sent lately.
+        """
+        assert self._state is not None
+        seq, command = self._state.seq, self._state.command
+        last = self._sent_for(seq - 1, self._lead)
+        if self._speed > 0.0 if last is None else np.abs(last - command).max() > 1e-6:
+            return np.zeros((0, ACTION_SIZE))
+        rows = [self._sent_for(seq + k, self._lead) for k in range(self._lead)]
+        known = [command if row is None else row for row in rows]
+        return np.array(known).reshape(-1, ACTION_SIZE)
+
+    def _sent_for(self, seq: int, lead: int) -> np.ndarray | None:
+        """The action that answers state `seq` for a robot with so long a lead, if one was sent."""
+        newest = next((c for c in reversed(self._sent) if c.seq <= seq - lead), None)
+        return newest.values[min(seq - newest.seq, len(newest.values) - 1)] if newest else None
+
+    def _from(self, lead: np.ndarray) -> np.ndarray:
+        """The action (16,) that what is sent now follows on."""
+        assert self._state is not None
+        return lead[-1] if len(lead) else self._state.command
+
+    def _moving(self, lead: np.ndarray) -> Moving:
+        """How the arms move when what is sent now begins."""
+        before = [*self._executed, *lead]
+        return Moving.after([row[ARM_COLUMNS] for row in before], self._period_s)
+
+    def _follows(self, send: ActionChunk, plan: np.ndarray) -> None:
+        """From now on the robot does this."""
+        self._plan, self._plan_seq = plan, send.seq
+        before = [chunk for chunk in self._sent if chunk.seq < send.seq]
+        self._sent = [*before[-MOST_LEAD - 2 :], send]
+
+    def _tail(self, lead: np.ndarray, passed: np.ndarray) -> np.ndarray:
         """How the arms come to rest after `passed`; _No when that is beyond a limit."""
         assert self._limits is not None
-        before = [c[ARM_COLUMNS] for c in [*self._executed[-2:], *passed[-3:]]]
-        end = Moving.after(before, self._period_s)
+        end = self._moving(np.concatenate([lead, passed]))
         joints = stopped_at_end(self._limits, end)
         found = breach(self._limits, end, joints) if len(joints) else None
         if found is not None:
@@ -396,26 +491,33 @@ class Supervisor:
         """Brake from the present state on, and hold."""
         if self._state is None or self._limits is None or not self._executed:
             return Decision(None, (told,))
-        moving = Moving.after([c[ARM_COLUMNS] for c in self._executed], self._period_s)
-        joints = brake(self._limits, moving, self._ahead()[:, ARM_COLUMNS])
-        rows = _with_hands(joints, self._state.command)
+        lead = self._coming()
+        moving, begin = self._moving(lead), self._from(lead)
+        if (np.abs(moving.velocity) > self._limits.velocity).any():
+            # So fast nobody was told to be: nothing is to be concluded from that but to hold.
+            moving = Moving(moving.position, 0.0 * moving.velocity, 0.0 * moving.acceleration)
+        joints = brake(self._limits, moving, self._ahead(lead)[:, ARM_COLUMNS])
+        rows = np.concatenate([lead, _with_hands(joints, begin)])
         if not self._realtime:
             if told.action == "stopped":
                 return Decision(None, (told,))  # the world stands still
             count = max(len(rows), min(asked, HOLD_ACTIONS) or HOLD_ACTIONS)
-            last = rows[-1] if len(rows) else self._state.command
+            last = rows[-1] if len(rows) else begin
             rows = np.concatenate([rows, np.tile(last, (count - len(rows), 1))])
         else:
-            if not len(rows) and not len(
-                self._plan[max(0, self._state.seq - self._plan_seq) :]
-            ):
-                return Decision(None, (told,))  # at rest, with nothing under way
+            rest = not len(joints) and np.abs(rows - begin).max(initial=0.0) == 0.0
+            if rest and not len(self._plan[max(0, self._state.seq - self._plan_seq) :]):
+                # At rest, with nothing under way: there it is to stay.
+                self._plan, self._plan_seq, self._sent = self._plan[:0], self._state.seq, []
+                return Decision(None, (told,))
             # It ends in a hold: the world takes a stop that comes late only if there is still
             # something in it to do, and would follow the plan before it otherwise.
-            last = rows[-1] if len(rows) else self._state.command
+            last = rows[-1] if len(rows) else begin
             rows = np.concatenate([rows, np.tile(last, (HOLD_ACTIONS, 1))])
-        self._plan, self._plan_seq = rows, self._state.seq
-        return Decision(ActionChunk(self._state.seq, rows), (told,))
+        send = ActionChunk(self._state.seq, rows)
+        self._follows(send, rows)
+        self._stopping = True
+        return Decision(send, (told,))
 
     def _presume(self, seq: int) -> None:
         """State `seq` is not known: take it that what was sent has been done until then."""
@@ -426,35 +528,67 @@ class Supervisor:
             self._executed = [*self._executed[-2:], row.copy()]
         self._state = replace(self._state, seq=seq, command=self._executed[-1])
 
-    def _ahead(self) -> np.ndarray:
-        """What of the plan is still to come, if the arms are where it says."""
+    def _ahead(self, lead: np.ndarray) -> np.ndarray:
+        """What of the plan is to come behind `lead`, if the arms are where it says."""
         assert self._state is not None
-        done = self._state.seq - self._plan_seq
+        done = self._state.seq - self._plan_seq + len(lead)
         if not 0 <= done < len(self._plan):
             return self._plan[:0]
-        if done and np.abs(self._plan[done - 1] - self._state.command).max() > 1e-6:
+        if done and np.abs(self._plan[done - 1] - self._from(lead)).max() > 1e-6:
             return self._plan[:0]
         return self._plan[done:]
 
     def _follow(self) -> Decision:
-        """In realtime: is what comes next still right after what was really executed last?
+        """In realtime: has the robot done what it was told, and is what comes next still right?
 
-        A command that came a moment too late leaves the arms a period behind.
+        A command that came a moment too late leaves the arms a period behind: they may go on if
+        that is within the limits. A stop that did not arrive is sent again, and so is one when
+        the arms are anywhere but where the last plan has ended.
         """
         assert self._state is not None and self._limits is not None
-        done = self._state.seq - self._plan_seq
-        if not self._realtime or not 0 < done < len(self._plan):
+        done, command = self._state.seq - self._plan_seq, self._state.command
+        if not self._realtime or done <= 0 or len(self._executed) < 2:
             return Decision()
-        if np.abs(self._plan[done - 1] - self._state.command).max() <= 1e-6:
+        over = done >= len(self._plan)
+        told = self._plan[min(done, len(self._plan)) - 1] if len(self._plan) else self._executed[-2]
+        if np.abs(told - command).max() <= 1e-6:
+            self._ignored, self._missed = None, False
             return Decision()
-        moving = Moving.after([c[ARM_COLUMNS] for c in self._executed], self._period_s)
-        found = breach(self._limits, moving, self._plan[done:, ARM_COLUMNS])
-        if found is None:
+        if self._stopping:
+            self._ignored = self._ignored or (self._state.seq, self._speed)
+        again = self._missed
+        self._missed = True
+        if again:
+            self._learn_lead(command)
+        ahead = self._plan[done:]
+        moving = self._moving(self._plan[:0])
+        found = None if over else breach(self._limits, moving, ahead[:, ARM_COLUMNS])
+        if found is not None:
+            reason = f"the robot did not do what was sent; going on, {self._said(found)}"
+            detail = self._particulars(found, 0)
+        elif over or (self._stopping and done >= HEED_PERIODS):
+            away = np.abs(told - command)
+            column = int(away.argmax())
+            hands = {k: f"the {arm} hand" for k, arm in zip(GRIPPER_COLUMNS, ARMS, strict=True)}
+            name = hands.get(column) or self._limits.joint_names[column - column // 8]
+            detail = {"joint": name, "value": float(away[column])}
+            reason = f"the robot does not do what was sent: {name} is {away[column]:.4g} off it"
+        else:
             return Decision()
-        reason = f"the robot did not do what was sent; going on, {self._said(found)}"
-        command = self._plan[done:].tolist()
-        detail = self._particulars(found, 0)
-        return self._halt(Intervention("refused", "execution", reason, detail, command))
+        return self._halt(Intervention("refused", "execution", reason, detail, ahead.tolist()))
+
+    def _learn_lead(self, command: np.ndarray) -> None:
+        """Twice running the robot was not where it was sent: it may do things later than thought.
+
+        A stop that is made anew for arms that have not got the one before yet would come too late
+        as well, and so would the next: they would be thrown to and fro.
+        """
+        assert self._state is not None
+        for lead in range(self._lead + 1, MOST_LEAD + 1):
+            sent = self._sent_for(self._state.seq - 1, lead)
+            if sent is not None and np.abs(sent - command).max() <= 1e-6:
+                self._lead = lead
+                return
 
     # -- measurements ----------------------------------------------------------------------------
 
@@ -471,12 +605,12 @@ class Supervisor:
         """What is measured and must not be."""
         assert self._limits is not None
         limits = self._limits
-        tracking = state.joint_position - state.command[ARM_COLUMNS]
+        tracking = self._off(state)[ARM_COLUMNS]
         for kind, unit, value, most in (
             ("torque", "Nm", state.joint_effort, self._limit("torque_share") * limits.torque),
             ("overspeed", "rad/s", state.joint_velocity,
-             self._limit("velocity_share") * limits.velocity),
-            ("tracking", "rad from its command", tracking, self._limit("tracking_rad")),
+             self._limit("velocity_share") * limits.fastest),
+            ("tracking", "rad from what it was told", tracking, self._limit("tracking_rad")),
         ):  # fmt: skip
             over = np.abs(value) / most
             if not (over <= 1.0).all():
@@ -486,6 +620,18 @@ class Supervisor:
                 return _No(kind, f"{name}: {value[joint]:.4g} {unit} (limit {limit:.4g})",
                            joint=name, value=float(value[joint]), limit=limit)  # fmt: skip
         return self._touching(state)
+
+    def _off(self, state: WorldState) -> np.ndarray:
+        """How far (16,) the arms are from all that they were told within the time they may lag.
+
+        The hands follow at their own pace, and what they hold keeps them open: as measured.
+        """
+        told = np.array(self._recent)
+        off = np.zeros(ACTION_SIZE)
+        low, high = told.min(axis=0)[ARM_COLUMNS], told.max(axis=0)[ARM_COLUMNS]
+        off[ARM_COLUMNS] = state.joint_position - np.clip(state.joint_position, low, high)
+        off[GRIPPER_COLUMNS] = state.gripper_opening - state.command[GRIPPER_COLUMNS]
+        return off
 
     def _touching(self, state: WorldState) -> _No | None:
         if self._scene is None or not len(state.contact_force):
@@ -512,7 +658,8 @@ def _with_hands(joints: np.ndarray, last: np.ndarray) -> np.ndarray:
 
 def _unreadable(state: WorldState) -> str:
     """What of a state cannot be used; "" when all can."""
-    sizes = {"joint_position": 14, "joint_velocity": 14, "joint_effort": 14, "command": ACTION_SIZE}
+    sizes = {"joint_position": 14, "joint_velocity": 14, "joint_effort": 14,
+             "gripper_opening": 2, "command": ACTION_SIZE}  # fmt: skip
     for name, size in sizes.items():
         value = np.asarray(getattr(state, name))
         if value.shape != (size,):

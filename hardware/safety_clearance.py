@@ -15,6 +15,8 @@ __all__ = ["Clearance", "TooNear"]
 
 RESOLUTION_M = 0.01
 """Between two looks at a pair that is close, its parts move towards each other by less."""
+SLACK_M = 0.001
+"""Parts that are too near already may come so much nearer on their way apart: noise."""
 _TURNING_JOINTS = np.r_[0:7, 9:16]
 """Joints of the pair's model that turn; the other four slide the fingers."""
 
@@ -66,26 +68,49 @@ class Clearance:
 
     def check(self, start: np.ndarray, path: np.ndarray) -> TooNear | None:
         """The first place along actions `path` (n, 16), from action `start` (16,), or None."""
-        rows = np.concatenate([start[None], path])
+        return self._along(np.concatenate([start[None], path]), self._least, boxes=True)
+
+    def check_off(self, start: np.ndarray, path: np.ndarray, off: np.ndarray) -> TooNear | None:
+        """As `check`, for arms that are and stay `off` (16,) that path; of distances alone.
+
+        What is too near already may be led away from: it must not come nearer.
+        """
+        rows = np.concatenate([start[None], path]) + off
+        low, high = self._limits.opening
+        rows[:, GRIPPER_COLUMNS] = np.clip(rows[:, GRIPPER_COLUMNS], low, high)
+        self._move_to(self._full(rows[:1])[0])
+        centres = np.array([place.translation for place in self._state.oMg])
+        first, second = self._first, self._second
+        apart = np.linalg.norm(centres[first] - centres[second], axis=1)
+        least = self._least.copy()
+        for pair in np.flatnonzero(apart - self._radius[first] - self._radius[second] < least):
+            found = pin.computeDistance(self._geometry, self._state, int(pair))
+            least[pair] = min(least[pair], found.min_distance - SLACK_M)
+        return self._along(rows, least, boxes=False)
+
+    def _along(self, rows: np.ndarray, least: np.ndarray, boxes: bool) -> TooNear | None:
+        """The first place along actions (n, 16) where a pair is nearer than its `least`."""
         full = self._full(rows)
         centres = np.empty((len(rows), len(self._radius), 3))
         for k, q in enumerate(full):
             self._move_to(q)
-            outside = self._outside(k)
+            outside = self._outside(k) if boxes else None
             if outside is not None:
                 return outside
             centres[k] = [place.translation for place in self._state.oMg]
         first, second = self._first, self._second
         turned = np.abs(np.diff(rows[:, ARM_COLUMNS], axis=0)).reshape(-1, 2, 7).sum(2)
-        turned = np.concatenate([turned, np.zeros((len(path), 1))], axis=1)[:, self._side]
+        turned = np.concatenate([turned, np.zeros((len(rows) - 1, 1))], axis=1)[:, self._side]
         shift = np.linalg.norm(np.diff(centres, axis=0), axis=2) + self._radius * turned
         nearing = shift[:, first] + shift[:, second]
         apart = np.linalg.norm(centres[:, first] - centres[:, second], axis=2)
-        apart -= self._radius[first] + self._radius[second] + self._least
+        apart -= self._radius[first] + self._radius[second] + least
         near = np.minimum(apart[:-1], apart[1:]) < nearing / 2
-        return self._look(full, near, nearing)
+        return self._look(full, near, nearing, least)
 
-    def _look(self, full: np.ndarray, near: np.ndarray, nearing: np.ndarray) -> TooNear | None:
+    def _look(
+        self, full: np.ndarray, near: np.ndarray, nearing: np.ndarray, least: np.ndarray
+    ) -> TooNear | None:
         """Distances of the pairs that are `near` (n, p), while they may have been used up."""
         spare = np.full(near.shape[1], -np.inf)
         for k in range(len(near)):
@@ -99,9 +124,9 @@ class Clearance:
                 self._move_to(full[k] + part / parts * (full[k + 1] - full[k]))
                 for pair in due:
                     found = pin.computeDistance(self._geometry, self._state, int(pair))
-                    spare[pair] = found.min_distance - self._least[pair]
+                    spare[pair] = found.min_distance - least[pair]
                     if not spare[pair] >= 0.0:
-                        return self._told(k, int(pair), found.min_distance)
+                        return self._told(k, int(pair), found.min_distance, float(least[pair]))
         return None
 
     def _move_to(self, q: np.ndarray) -> None:
@@ -128,7 +153,7 @@ class Clearance:
                 return TooNear(k - 1, text, -float(beyond.min()), 0.0)
         return None
 
-    def _told(self, row: int, pair: int, distance_m: float) -> TooNear:
+    def _told(self, row: int, pair: int, distance_m: float, least_m: float) -> TooNear:
         owners = [self._owner[index[pair]] for index in (self._first, self._second)]
         (arm_a, link_a), (arm_b, link_b) = owners
         if "table" in (arm_a, arm_b):
@@ -138,7 +163,7 @@ class Clearance:
             text = f"{arm_a} arm to itself (links {link_a} and {link_b})"
         else:
             text = f"{arm_a} arm (link {link_a}) to the {arm_b} arm (link {link_b})"
-        return TooNear(row, text, float(distance_m), float(self._least[pair]))
+        return TooNear(row, text, float(distance_m), least_m)
 
 
 def _radius(item: pin.GeometryObject) -> float:

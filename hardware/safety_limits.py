@@ -42,6 +42,7 @@ _SHAPE: dict[str, Any] = {
     "distance_m": dict.fromkeys(("hands", "arms", "itself", "table"), NUMBER),
     "measured": {
         "torque_share": SHARE, "velocity_share": POSITIVE, "tracking_rad": POSITIVE,
+        "lag_s": POSITIVE,
         "contact_force_n": POSITIVE, "finger_force_n": POSITIVE, "state_age_s": POSITIVE,
     },
 }  # fmt: skip
@@ -54,7 +55,10 @@ class Limits:
     position (14, 2) rad; velocity, acceleration, jerk, torque (14,) in rad/s, rad/s^2, rad/s^3 and
     Nm: the robot's own. near (2, 14, 3): [a, b, c] of the speed that is allowed towards the lower
     and the upper end of the range, -a + sqrt(b |c - q|). workspace: arm -> boxes (n, 2, 3), m.
-    `commands`, `distance_m` and `measured` as in the file.
+    `commands`, `distance_m` and `measured` as in the file. `lead_periods` after it was sent a
+    robot does something: 0 when the action that answers a state is the next one in any case.
+    `cell` names the robot whose own settings have made them narrower; a real one must have.
+    fastest (14,) rad/s is what measured velocities are judged by.
     """
 
     robot: str
@@ -70,6 +74,9 @@ class Limits:
     commands: dict[str, float]
     distance_m: dict[str, float]
     measured: dict[str, float]
+    fastest: np.ndarray
+    lead_periods: int = 0
+    cell: str = ""
 
     @property
     def period_s(self) -> float:
@@ -123,6 +130,7 @@ def _made(_: Path, raw: dict[str, Any]) -> Limits:
         opening=np.array(raw["gripper_opening_m"], dtype=np.float64),
         workspace={arm: np.array(boxes, float) for arm, boxes in raw["workspace_m"].items()},
         commands=raw["commands"], distance_m=raw["distance_m"], measured=raw["measured"],
+        fastest=both("velocity_rad_s"),
     )  # fmt: skip
 
 

@@ -3,9 +3,10 @@
 The world listens to `/safety/action_chunk` instead. Motion must be confirmed (`/safety/confirm`,
 or the parameter `confirm`); `/safety/stop` and `/safety/estop` (std_msgs/Bool) stop the arms until
 `/safety/release`; `/safety/ready` says whether commands would be let through, and why not.
-`/safety/heartbeat` counts on once a control period while this node is alive and gets states: a
-robot whose node does not hear it for 100 ms stops by itself. Every intervention is an event on
-`/safety/events`, which the task node puts on record.
+`/safety/heartbeat` comes once a control period while the robot may move, and counts on while this
+node gets its states: a robot that follows commands and does not hear it count for 100 ms stops by
+itself, and so does one that gets ready by itself and does not hear it at all. Every intervention
+is an event on `/safety/events`, which the task node puts on record.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from std_srvs.srv import Trigger
 from bench_tasks import cdr
 from bench_tasks.errors import UsageError
 from bench_tasks.node_ros import (
+    BUTTON,
     LATCHED,
     LATEST,
     TRACK,
@@ -34,6 +36,8 @@ from bench_tasks.node_ros import (
 )
 from bench_tasks.node_ros import main as run_node
 from bench_tasks.vocabulary import CONTROL_PERIOD_NS, Event, WorldState
+from hardware.franka.cell import read_cell
+from hardware.franka.narrowed import narrowed
 from hardware.safety import Decision, Supervisor
 from hardware.safety_limits import read_limits
 
@@ -43,6 +47,7 @@ COMMANDERS = ("policy", "planner", "task")
 """Nodes without which nobody commands: the arms stop when one of them dies."""
 EARLY_S = {"lockstep": 5.0, "realtime": 0.05}
 """How long a command may come before the state that it answers, which travels another way."""
+LOOK_TICKS = 25
 STALL_S = 0.05
 FLUSH_S = 0.05
 
@@ -51,7 +56,11 @@ class SafetyNode(BenchNode):
     """ROS around a `Supervisor`. Every callback runs on one thread."""
 
     def __init__(self) -> None:
-        """Load the limits that the parameter `limits` names; UsageError when they are wrong."""
+        """Load limits, and those of a cell; UsageError when they are wrong.
+
+        Parameters: `limits`, `cell` (of a real robot, whose own limits may be narrower), `clock`,
+        `confirm`, `dry_run`, `listeners` (nodes that must listen before commands may come).
+        """
         super().__init__("safety")
         clock = parameter(self, "clock", "lockstep")
         if clock not in EARLY_S:
@@ -60,10 +69,14 @@ class SafetyNode(BenchNode):
         self._dry_run = parameter(self, "dry_run", False)
         self._listeners = parameter(self, "listeners", 1)
         limits = read_limits(parameter(self, "limits", "fr3_pair"))
+        cell = parameter(self, "cell", "")
+        if cell:
+            limits = narrowed(limits, read_cell(cell))
         self._supervisor = Supervisor(limits, self._realtime, parameter(self, "confirm", False))
         self._state: WorldState | None = None
         self._early: tuple[int, float, bytes] | None = None
-        self._pressed, self._beats, self._lost, self._ticked_s = False, 0, "", 0.0
+        self._pressed, self._lost, self._ticked_s = False, "", 0.0
+        self._beats = self._ticks = 0
         self._chunk_out = self.create_publisher(ActionChunkMsg, "/safety/action_chunk", TRACK)
         self._event_out = self.create_publisher(EpisodeEvent, "/safety/events", TRACK)
         self._beat_out = self.create_publisher(UInt64, "/safety/heartbeat", LATEST)
@@ -73,7 +86,8 @@ class SafetyNode(BenchNode):
         self.create_subscription(
             ActionChunkMsg, "/policy/action_chunk", self._on_chunk, TRACK, raw=True
         )
-        self.create_subscription(Bool, "/safety/estop", self._on_estop, TRACK)
+        for qos in BUTTON:
+            self.create_subscription(Bool, "/safety/estop", self._on_estop, qos)
         for name in ("ready", "confirm", "stop", "release"):
             self.create_service(Trigger, f"/safety/{name}", getattr(self, f"_{name}"))
         steady_timer(self, CONTROL_PERIOD_NS / 1e9, self._tick)
@@ -127,13 +141,13 @@ class SafetyNode(BenchNode):
             self._do(self._supervisor.on_time(now_s))
         if self._realtime:
             self._look_after_commanders()
-        if not self._supervisor.overdue:
-            self._beats += 1
-        # It stands still when no states come: alive, but blind.
-        self._beat_out.publish(UInt64(data=self._beats))
+        if self._supervisor.vouches:
+            self._beats += self._supervisor.sees
+            self._beat_out.publish(UInt64(data=self._beats))
 
     def _look_after_commanders(self) -> None:
-        if self._beats % 25 == 0:
+        self._ticks += 1
+        if self._ticks % LOOK_TICKS == 0:
             for name in COMMANDERS:
                 self.watch.add(name)
         died = self.watch.died()
@@ -203,8 +217,8 @@ class SafetyNode(BenchNode):
         return response
 
     def _on_estop(self, message: Bool) -> None:
-        self._pressed = bool(message.data)
-        if self._pressed:
+        before, self._pressed = self._pressed, bool(message.data)
+        if self._pressed and not before:  # the same message may come by several ways
             self._do(self._supervisor.stop("estop", "/safety/estop said true"))
 
 

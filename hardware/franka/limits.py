@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 __all__ = [
-    "MAX_ACCELERATION", "MAX_JERK", "MAX_TORQUE_NM", "MAX_TORQUE_RATE_NM_S", "MAX_VELOCITY",
-    "POSITION_RAD", "velocity_bounds",
+    "ACCELERATION_SHARE", "LEAD_PERIODS", "MAX_ACCELERATION", "MAX_JERK", "MAX_TORQUE_NM",
+    "MAX_TORQUE_RATE_NM_S", "MAX_VELOCITY", "POSITION_RAD", "SPEED_SHARE", "velocity_bounds",
 ]  # fmt: skip
 
 POSITION_RAD = np.array(
@@ -30,6 +30,12 @@ MAX_ACCELERATION = np.full(7, 10.0)
 MAX_JERK = np.full(7, 5000.0)
 MAX_TORQUE_NM = np.array([87.0, 87.0, 87.0, 87.0, 12.0, 12.0, 12.0])
 MAX_TORQUE_RATE_NM_S = 1000.0
+SPEED_SHARE, ACCELERATION_SHARE = 0.95, 0.8
+"""Of the robot's limits that its arms are driven with. The rest is for commands that get lost on
+the way: the robot then goes on by itself at the same acceleration, and what comes next must be
+within its limits from there."""
+LEAD_PERIODS = 1
+"""What answers a state finds the arms on their way to the next one already."""
 _OFFSET = np.array([0.30, 0.20, 0.20, 0.30, 0.35, 0.35, 0.35])
 _DECELERATION = np.array([6.0, 2.585, 3.5, 4.0, 17.0, 5.5, 17.0])
 _TOLERANCE = 1e-3

@@ -13,10 +13,12 @@ import numpy as np
 import ruckig
 
 from hardware.franka.limits import (
+    ACCELERATION_SHARE,
     MAX_ACCELERATION,
     MAX_JERK,
     MAX_VELOCITY,
     POSITION_RAD,
+    SPEED_SHARE,
     velocity_bounds,
 )
 from hardware.franka.link import Command
@@ -24,11 +26,9 @@ from hardware.franka.link import Command
 __all__ = ["CYCLE_S", "Tracker"]
 
 CYCLE_S = 0.001
-SPEED_SHARE, ACCELERATION_SHARE = 0.95, 0.8
 JERK_SHARES = (0.02, 0.05, 0.1)
-"""Of the robot's limits that are used. The rest is for commands that get lost on the way: the
-robot then goes on by itself at the same acceleration, and what comes next must be within its limits
-from there; how far off that is, is a matter of the jerk, of which as little is used as will do."""
+"""Of the robot's limit: how far off it is what comes behind a lost command is a matter of the jerk,
+of which as little is used as will do."""
 _ACCELERATION = ACCELERATION_SHARE * MAX_ACCELERATION
 EDGE_RAD = 0.01
 """How far from its hard ends a joint is kept."""

@@ -268,6 +268,186 @@ def test_a_stop_that_comes_late_to_slow_or_resting_arms_is_taken(robot, before, 
     assert fuzzing.oracle().wrong(np.array([HOME] * 3 + robot.executed)) == ""
 
 
+def stopped_in_motion(robot, late: int) -> np.ndarray:
+    """Speeds (n,) rad/s of joint 1 from the stop on, orders coming `late` periods late."""
+    path = reach(0, 0.8)
+    robot.ask(0, path[:40])
+    for _ in range(20):
+        robot.step()
+    robot.late_periods = late
+    robot.take(robot.supervisor.stop("estop", "the button"))
+    for _ in range(40):
+        robot.step()
+    return np.diff(np.array(robot.executed)[19:, 0]) / fuzzing.DT
+
+
+@pytest.mark.parametrize("late", [1, 2, 3, 5])
+def test_arms_that_get_every_stop_late_are_not_thrown_to_and_fro(robot, late):
+    """Each stop that was made anew came too late as well: 300 rad/s were asked for."""
+    speeds = stopped_in_motion(robot, late)
+    assert np.abs(speeds).max() < 2.5 * speeds[: late + 1].max()
+    assert (speeds[2 * late + 12 :] == 0.0).all() and robot.supervisor._lead == late
+    assert len([d for d in robot.decisions if d.send is not None]) < 3 + 2 * late
+
+
+@pytest.mark.parametrize("late", [1, 3])
+def test_a_robot_that_is_known_to_be_late_stops_as_smoothly(robot, late):
+    robot.supervisor._lead = late
+    stopped_in_motion(robot, late)
+    assert fuzzing.oracle().wrong(np.array([HOME] * 3 + robot.executed)) == ""
+    assert not [i for d in robot.decisions for i in d.interventions if i.kind == "execution"]
+
+
+def test_the_lead_of_a_robot_is_that_of_its_limits(loaded):
+    limits = replace(LIMITS, lead_periods=1)
+    for realtime, lead in ((True, 1), (False, 0)):
+        assert Supervisor(limits, realtime=realtime)._lead == lead
+    assert loaded._lead == 0
+
+
+def test_what_is_asked_for_begins_where_the_arms_will_be_by_then(robot):
+    """Its first actions come too late to be done: what is done is checked in their place."""
+    robot.supervisor._lead = robot.late_periods = 2
+    path = reach(0, 0.4)
+    for at in range(0, 50, 5):
+        sent = robot.ask(at, path[at : at + 10]).send
+        assert sent.seq == at
+        for _ in range(5):
+            robot.step()
+    for _ in range(40):
+        robot.step()
+    assert np.array_equal(sent.values[2:5], path[47:50])
+    assert not [i for d in robot.decisions for i in d.interventions]
+    assert fuzzing.oracle().wrong(np.array([HOME] * 3 + robot.executed)) == ""
+    assert robot.executed[-1][0] == path[-1, 0]
+    told = only(robot.ask(robot.seq, path[-2:]))
+    assert told.kind == "stale", "all of it would be over"
+
+
+@pytest.mark.parametrize("lead", [0, 1, 3])
+def test_a_robot_that_has_stopped_by_itself_is_not_led_on(robot, lead):
+    """As a cell whose arm has refused something: what was under way is not where it is."""
+    robot.supervisor._lead = robot.late_periods = lead
+    robot.ask(0, reach(0, 0.8))
+    for _ in range(25):
+        robot.step()
+    robot.chunk, robot.mail = None, []
+    there = robot.executed[-1][0]
+    for _ in range(40):
+        robot.step()
+    assert "execution" in {i.kind for d in robot.decisions for i in d.interventions}
+    assert np.abs(np.array(robot.executed)[26:, 0] - there).max() < 0.04, "what it takes to brake"
+    assert np.array_equal(robot.executed[-1], robot.executed[-9])
+    path = robot.executed[-1] + reach(0, 0.2) - HOME
+    assert robot.ask(robot.seq, path).interventions == ()
+
+
+def ignoring(robot, periods: int = 60) -> None:
+    """The robot goes on along what it has, at 0.05 rad/s, whatever is sent."""
+    path = np.tile(HOME, (periods, 1))
+    path[:, 0] += 0.001 * np.arange(1, periods + 1)
+    robot.ask(0, path)
+    for _ in range(10):
+        robot.step()
+    robot.late_periods = 1000
+
+
+def test_a_stop_that_is_not_followed_is_sent_again_and_heartbeats_end(robot):
+    ignoring(robot)
+    supervisor = robot.supervisor
+    robot.take(supervisor.stop("estop", "the button"))
+    vouched = []
+    for _ in range(20):
+        robot.step()
+        vouched.append(supervisor.vouches)
+    assert vouched[:5] == [True] * 5 and not any(vouched[6:])
+    sent = [d.send.seq for d in robot.decisions if d.send is not None]
+    assert len(sent) >= 5 and sent[1] == 10 and sent[2] <= 14
+    robot.late_periods, robot.mail = 0, []
+    for _ in range(15):
+        robot.step()
+    assert supervisor.vouches and supervisor.sees, "it has come to rest"
+    assert np.array_equal(robot.executed[-1], robot.executed[-9])
+
+
+def test_a_robot_that_is_not_where_the_last_plan_ended_is_stopped(robot):
+    """A chunk from somewhere else, say, after a stop that has been executed to its end."""
+    robot.ask(0, reach(0, 0.2)[:20])
+    for _ in range(45):
+        robot.step()
+    assert not [i for d in robot.decisions for i in d.interventions]
+    robot.chunk = ActionChunk(robot.seq, np.linspace(robot.executed[-1], HOME, 100))
+    for _ in range(20):
+        robot.step()
+    told = [i for d in robot.decisions for i in d.interventions]
+    assert {i.kind for i in told} == {"execution"} and len(told) < 4
+    assert told[0].detail["joint"] == "left_fr3_joint1"
+    assert np.array_equal(robot.executed[-1], robot.executed[-9])
+
+
+def test_heartbeats_of_a_robot_that_sends_no_states(robot):
+    """Between episodes it gets ready by itself: with motion confirmed, and nothing stopped."""
+    supervisor = robot.supervisor
+    assert supervisor.vouches and supervisor.sees
+    robot.now_s = 0.2
+    robot.take(supervisor.on_time(0.2))
+    assert supervisor.vouches and not supervisor.sees
+    supervisor.stop("stop", "/safety/stop was called")
+    assert not supervisor.vouches
+    supervisor.release()
+    assert supervisor.vouches
+    new = Supervisor(LIMITS, realtime=True)
+    assert not new.vouches
+    new.confirm()
+    assert new.vouches and not new.sees
+    assert Supervisor(LIMITS).vouches, "in lockstep nothing moves without a command"
+
+
+# -- where the arms really are -------------------------------------------------------------------
+
+
+def test_arms_may_lag_but_not_stray(robot):
+    """0.1 s behind a motion of 0.75 rad/s is 0.075 rad off the newest command."""
+    path = reach(0, 0.4)
+    robot.ask(0, path)
+    for _ in range(25):
+        robot.step()
+    behind = robot.executed[-5]
+    assert np.abs(behind - robot.executed[-1]).max() > 0.05
+    robot.step(joint_position=behind[ARM_COLUMNS])
+    assert robot.supervisor.why_not == ""
+    off = behind[ARM_COLUMNS].copy()
+    off[1] += 0.06
+    robot.step(joint_position=off)
+    (told,) = [i for d in robot.decisions for i in d.interventions]
+    assert told.kind == "tracking" and told.detail["joint"] == "left_fr3_joint2"
+    assert told.detail["value"] == pytest.approx(0.06) and told.detail["limit"] == 0.05
+
+
+def test_distances_count_from_where_the_arms_are(robot):
+    """A hand that hangs 2 cm lower than it was told to be must not be led on towards the table."""
+    before, after = at("left", 0.45, 0.3, 0.08), at("left", 0.5, 0.3, 0.015)
+    path = fuzzing.min_jerk(before, after, 100)
+    hangs = np.zeros(14)
+    hangs[1] = 0.048  # joint 2, at the shoulder, 0.55 m behind the hand
+    for sag, refused in ((False, False), (True, True)):
+        robot.executed, robot.chunk = [before.copy()], None
+        robot.seq = 0
+        robot.supervisor._forget()
+        off = hangs * sag
+        robot.tell(robot.state(joint_position=before[ARM_COLUMNS] + off))
+        decision = robot.ask(0, path)
+        assert bool(decision.interventions) == refused
+        if refused:
+            assert only(decision).kind == "distance" and "table" in only(decision).reason
+    # What is too near already may be led away.
+    low = at("left", 0.45, 0.3, 0.02)
+    robot.executed = [low.copy()]
+    robot.supervisor._forget()
+    robot.tell(robot.state(joint_position=low[ARM_COLUMNS] + hangs))
+    assert robot.ask(0, fuzzing.min_jerk(low, before, 60)).interventions == ()
+
+
 @pytest.mark.parametrize("supervisor", [
     Supervisor(None, confirmed=True), Supervisor(LIMITS, confirmed=False),
 ])  # fmt: skip

@@ -147,17 +147,17 @@ def test_without_a_heartbeat_that_counts_on_the_arms_hold_until_it_does(world):
     assert world.ticking and len(world.published) == 4
 
 
-def test_the_safety_nodes_heartbeat_stands_still_when_no_states_come():
+def test_the_safety_nodes_heartbeat_stands_still_when_no_states_come_and_ends_when_none_may_move():
     from hardware.safety import Decision
     from hardware.safety_node import SafetyNode
 
-    sent, supervisor = [], SimpleNamespace(overdue=False, on_time=lambda _: Decision())
+    sent, supervisor = [], SimpleNamespace(sees=True, vouches=True, on_time=lambda _: Decision())
     node = SimpleNamespace(
         _early=None, _ticked_s=0.0, _realtime=False, _supervisor=supervisor, _beats=0,
         _do=lambda _: None, _beat_out=SimpleNamespace(publish=lambda m: sent.append(m.data)),
     )  # fmt: skip
-    for overdue in (False, False, True, True, False):
-        supervisor.overdue = overdue
+    for sees, vouches in ((1, 1), (1, 1), (0, 1), (0, 1), (0, 0), (1, 0), (1, 1)):
+        supervisor.sees, supervisor.vouches = bool(sees), bool(vouches)
         SafetyNode._tick.__get__(node)()
     assert sent == [1, 2, 2, 2, 3]
 

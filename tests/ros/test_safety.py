@@ -29,7 +29,7 @@ def patient(folder) -> str:
 class Safe:
     """A world that listens to the safety node alone, both in realtime, and a client of both."""
 
-    def __init__(self, nodes, client, make_world, **parameters):
+    def __init__(self, nodes, client, make_world, button=None, **parameters):
         from bench_interfaces.msg import EpisodeEvent
         from std_msgs.msg import Bool
         from std_srvs.srv import Trigger
@@ -40,7 +40,7 @@ class Safe:
         self.told: queue.Queue = queue.Queue()
         client.create_subscription(EpisodeEvent, "/safety/events", self.told.put, TRACK, raw=True)
         nodes.start("safety", clock="realtime", limits=patient(nodes.folder), **parameters)
-        self.button = client.create_publisher(Bool, "/safety/estop", TRACK)
+        self.button = client.create_publisher(Bool, "/safety/estop", button or TRACK)
         self.call = {
             name: Caller(client, Trigger, f"/safety/{name}", DEADLINE_S)
             for name in ("ready", "confirm", "stop", "release")
@@ -135,6 +135,51 @@ def test_from_confirmation_to_release(nodes, client, make_world):
     # Killed in motion: what was sent last ends in a stop.
     nodes.running["safety"].kill()
     safe.at_rest()
+
+
+def test_a_button_is_heard_however_it_speaks(nodes, client):
+    """Also by best effort, and when it was pressed before the node was there."""
+    from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+    from std_msgs.msg import Bool
+    from std_srvs.srv import Trigger
+
+    from bench_tasks.node_ros import LATCHED, TRACK, Caller, wait_for_listeners
+
+    careless = QoSProfile(
+        depth=1, reliability=ReliabilityPolicy.BEST_EFFORT, durability=DurabilityPolicy.VOLATILE
+    )
+    first, *others = (
+        client.create_publisher(Bool, "/safety/estop", qos) for qos in (LATCHED, TRACK, careless)
+    )
+    first.publish(Bool(data=True))
+    nodes.start("safety", clock="realtime", confirm=True, listeners=0)
+    call = {
+        name: Caller(client, Trigger, f"/safety/{name}", DEADLINE_S)
+        for name in ("ready", "release")
+    }
+    end = time.monotonic() + DEADLINE_S
+    while not call["ready"].ready:
+        assert time.monotonic() < end, nodes.logs()
+        time.sleep(0.05)
+
+    def wait_for(name: str, success: bool) -> str:
+        while True:
+            answer = call[name].call(Trigger.Request())
+            if answer.success == success:
+                return answer.message
+            assert time.monotonic() < end, (name, answer, nodes.logs())
+            time.sleep(0.05)
+
+    # Heard by as many subscriptions as can: the careless one by one alone.
+    wait_for_listeners([(first, 3), (others[0], 2), (others[1], 1)], DEADLINE_S)
+    assert "/safety/estop said true" in wait_for("ready", False)
+    for publisher in (first, *others):
+        publisher.publish(Bool(data=True))
+        wait_for("ready", False)
+        wait_for("release", False)
+        publisher.publish(Bool(data=False))
+        wait_for("release", True)
+        wait_for("ready", True)
 
 
 def test_an_episode_in_lockstep_is_the_same_to_the_bit_with_the_safety_node(nodes, tmp_path):
