@@ -249,16 +249,19 @@ class Drivers:
                 if failed[arm] > TRIES:
                     why = self._all["arm", arm].fault
                     raise BenchError(f"the {arm} arm cannot be controlled: {why}")
-            follow = all(
-                self.mode(arm) == "following" and self.arm(arm).mode == "following" for arm in ARMS
-            )
-            if follow and self._hands_ready(homing):
+            if all(self._follows(arm) for arm in ARMS) and self._hands_ready(homing):
                 return
             if time.monotonic() - begun > limit_s:
                 found = "; ".join(f"{a} {k}: {d.mode} {d.fault}".strip()
                                   for (k, a), d in self._all.items())  # fmt: skip
                 raise BenchError(f"not ready after {limit_s:g} s: {found}")
             time.sleep(0.01)
+
+    def _follows(self, arm: str) -> bool:
+        """Whether the arm is in control, and says so in a state of now."""
+        state = self._all["arm", arm].state
+        follows = state is not None and state.mode == "following"
+        return follows and self.mode(arm) == "following"
 
     def _renew(self) -> None:
         """Start anew what has died, and what has said nothing for too long."""
