@@ -31,7 +31,7 @@ BUSY_S = 5.0
 """So long longer than fingers need to close and open again at their speed."""
 HUNG_S = 6.0
 """A process that says nothing for so long while it should is killed when arms are to get ready."""
-CONNECT_S, HOMING_S, STOP_S, REAP_S = 20.0, 30.0, 3.0, 0.1
+CONNECT_S, HOMING_S, STOP_S, REAP_S = 20.0, 30.0, 3.0, 0.3
 TRIES = 3
 REPORTING = ("idle", "following", "stopping")
 """In these modes an arm's state comes all the time."""
@@ -60,12 +60,12 @@ class _Driver:
 
     def end(self) -> str:
         """How the process ended, in words."""
+        why = f": {self.crash}" if self.crash else ""
         try:
             code = self.process.wait(REAP_S)
         except subprocess.TimeoutExpired:
-            return ""
-        how = signal.Signals(-code).name if code < 0 else f"exit status {code}"
-        return f" ({how})" + (f": {self.crash}" if self.crash else "")
+            return why
+        return (f" ({signal.Signals(-code).name})" if code < 0 else f" (exit status {code})") + why
 
 
 class Drivers:

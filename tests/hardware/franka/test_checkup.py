@@ -2,6 +2,7 @@
 
 import json
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -227,7 +228,7 @@ def test_looks_are_taken_of_an_arm_at_rest_somewhere_new_with_its_marker_in_sigh
     from hardware.franka.looks import Looks
 
     clock = [100.0]
-    monkeypatch.setattr(module.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     made, evidence = Looks("head", "right", GRIP_M, 2), look("right")
     opening, seen = evidence.opening[0], evidence.seen[0]
 
