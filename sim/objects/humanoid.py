@@ -1,7 +1,8 @@
-"""Things for a humanoid that has no fingers: to be lifted between two palms, or pressed."""
+"""Things for a humanoid that has no fingers: to be lifted between palms, pressed, or hooked."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from sim.objects.shape import Shape
@@ -32,5 +33,23 @@ def _post(shape: Shape, height: float = 0.05, size: float = 0.028):
     return half, ()
 
 
-PROGRAMS = {"carton": _carton, "button": _button, "post": _post}
+def _hoop(shape: Shape, radius: float = 0.16, wall: float = 0.012, depth: float = 0.04):
+    """A hoop across x that stands on a foot: a hand goes through it and lifts it as by a handle."""
+    foot, sides, outer = 0.03, 16, radius + wall
+    half = (0.05, outer, outer + foot / 2)
+    middle = radius + wall / 2
+    for k in range(sides):
+        angle = 2 * math.pi * k / sides
+        at = [0, middle * math.cos(angle), foot / 2 + middle * math.sin(angle)]
+        size = [depth / 2, wall / 2, outer * math.tan(math.pi / sides)]
+        shape.panel(at, size, [math.cos(angle / 2), math.sin(angle / 2), 0.0, 0.0])
+    # Of felt: what is bare swings for seconds. Its friction counts, not that of what touches it.
+    for geom in shape.body.geoms:
+        geom.condim, geom.priority, geom.friction = 6, 2, [1.2, 0.02, 0.003]
+    # It ends inside the hoop, so that both are one piece.
+    shape.box([0, 0, foot / 2 + 0.003 - half[2]], [half[0], 0.07, foot / 2 + 0.003])
+    return half, ()
+
+
+PROGRAMS = {"carton": _carton, "button": _button, "post": _post, "hoop": _hoop}
 FIXED = {"button", "post"}

@@ -63,13 +63,16 @@ def pelvis_pose(table_height_m: float) -> np.ndarray:
     return np.array([0.0, 0.0, PELVIS_M - table_height_m, 1.0, 0.0, 0.0, 0.0])
 
 
-def hand_pose(scene: Scene, position: Sequence[float], turn_rad: float = 0.0) -> list[float]:
+def hand_pose(
+    scene: Scene, position: Sequence[float], turn_rad: float = 0.0,
+    down_rad: Sequence[float] = (0.8, 0.4, 0.1),
+) -> list[float]:
     """Pose (7,) of a hand at a position (3,) that points forward, palm inward.
 
-    It points down the more, the lower the table is below the shoulders; `turn_rad` turns it to the
-    left about the vertical.
+    It points down the more, the lower the table is below the shoulders: by `down_rad` at each of
+    the three heights; `turn_rad` turns it to the left about the vertical.
     """
-    down = float(np.interp(-scene.base_height_m, HEIGHTS_M, (0.8, 0.4, 0.1)))
+    down = float(np.interp(-scene.base_height_m, HEIGHTS_M, down_rad))
     half = (np.pi / 2 + down) / 2
     flat = np.array([*position, np.cos(half), 0.0, np.sin(half), 0.0])
     turned = compose(np.array([0.0, 0.0, 0.0, *quat_from_yaw(turn_rad)]), flat)
