@@ -38,4 +38,4 @@ def test_it_lifts_things():
         ("grab_roller", "lift_pot"), policy="wam", episodes=10, seed=0, record=False, cameras=()
     )
     won = sum(episode.success for episode in runner.run(config).episodes)
-    assert won >= 14, "19 when it was measured"
+    assert won >= 14, "18 when it was measured"
