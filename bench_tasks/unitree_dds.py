@@ -73,3 +73,6 @@ class Dds:
             raise DDSException(found, f"reading {topic}")
         data = [data for data, info in found if info.valid_data]
         return data[-1] if data else None
+
+    def close(self) -> None:
+        """CycloneDDS leaves the domain by itself when the process ends."""

@@ -103,6 +103,7 @@ class Bus:
         while not self._turn(period):
             due = max(due + period, time.monotonic() - period)
             time.sleep(max(0.0, due - time.monotonic()))
+        self._dds.close()
 
     def _turn(self, period: float) -> bool:
         """One turn; whether it was the last."""

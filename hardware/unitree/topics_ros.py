@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import threading
 from typing import Any
 
 import rclpy
@@ -60,6 +61,9 @@ class RosTopics:
             )
         self._executor = SingleThreadedExecutor(context=self._context)
         self._executor.add_node(node)
+        # To look at what has come at each turn of the bus would take longer than the turn.
+        self._spinner = threading.Thread(target=self._executor.spin, daemon=True)
+        self._spinner.start()
 
     def _keeper(self, topic: str) -> Any:
         return lambda data: self._newest.__setitem__(topic, data)
@@ -70,6 +74,10 @@ class RosTopics:
 
     def take(self, topic: str) -> bytes | None:
         """The newest message that has come since the last call, if any has."""
-        for _ in range(4):
-            self._executor.spin_once(timeout_sec=0.0)
         return self._newest.pop(topic, None)
+
+    def close(self) -> None:
+        """Leave the ROS domain."""
+        self._executor.shutdown()
+        self._spinner.join()
+        rclpy.shutdown(context=self._context)
