@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as Overdue
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -113,9 +114,13 @@ class StandIn(LayoutNode):
             time.sleep(max(0.0, due - time.monotonic()))
 
     def show(self, scene: Scene, state: WorldState) -> None:
-        """Publish what a lab's sensors would: contacts, poses, and pictures that are due."""
-        self._state.publish(cdr.encode_state(state))
-        stamp, message = self.get_clock().now().to_msg(), TFMessage()
+        """Publish what a lab's sensors would: contacts, poses, and pictures that are due.
+
+        Their stamps are of a lab's clock, which goes on while the scene's begins anew.
+        """
+        now = self.get_clock().now()
+        self._state.publish(cdr.encode_state(replace(state, stamp_ns=now.nanoseconds)))
+        stamp, message = now.to_msg(), TFMessage()
         for item, pose in zip(scene.objects, state.object_pose, strict=True):
             one = TransformStamped()
             one.header.stamp, one.header.frame_id = stamp, "world"
@@ -131,7 +136,8 @@ class StandIn(LayoutNode):
         for k, (name, (picture, info)) in enumerate(self._pictures.items()):
             if seq % PICTURE_EVERY != k or not picture.get_subscription_count():
                 continue
-            (frame,) = self.world.capture((name,))
+            (taken,) = self.world.capture((name,))
+            frame = replace(taken, stamp_ns=self.get_clock().now().nanoseconds)
             size = frame.width, frame.height
             matrix = camera_info(self.world.model, name, *size).matrix
             picture.publish(encode_frame(frame))
