@@ -8,8 +8,7 @@ from bench_tasks.errors import UsageError, unknown
 __all__ = ["ROBOTS", "humanoid_tasks"]
 
 HUMANOID = "g1"
-ROBOTS = ("sim",)
-UNITREE = "unitree"
+ROBOTS = ("sim", "unitree")
 
 
 def humanoid_tasks(names: str, robot: str) -> str:
@@ -17,9 +16,6 @@ def humanoid_tasks(names: str, robot: str) -> str:
 
     UsageError on a robot that cannot be launched, and on a task that is not the humanoid's.
     """
-    if robot == UNITREE:
-        raise UsageError(f"robot {robot} cannot be launched by this file yet, only "
-                         f"{', '.join(ROBOTS)} can: see docs/unitree.md")  # fmt: skip
     if robot not in ROBOTS:
         raise unknown("robot", robot, ROBOTS)
     if names.strip() == "all":

@@ -23,10 +23,13 @@ from bench_tasks.vocabulary import AXES, FR3_PAIR
 
 __all__ = ["ARGUMENTS", "RENAMED", "Settings", "read", "refuse_undeclared", "summary"]
 
-ROBOTS = ("sim", "franka")
+ROBOTS = ("sim", "franka", "unitree")
+EMBODIMENTS = {"franka": FR3_PAIR, "unitree": "g1"}
+"""What kind of robot a real one is: tasks are for one kind or the other."""
 CLOCKS = ("lockstep", "realtime")
 STANDIN = "standin"
-"""The cell of simulated Franka arms."""
+"""The cell whose robot is simulated and speaks its vendor's protocol."""
+AUTO = "auto"
 VIEWERS = ("none", "foxglove", "mujoco")
 
 FIRST_TASKS = (
@@ -57,16 +60,17 @@ ARGUMENTS: dict[str, tuple[str, str]] = {
     ),
     "robot": ("sim", "whose arms: " + ", ".join(ROBOTS)),
     "cell": (
-        STANDIN, "with robot:=franka, the file that describes the cell, or standin: simulated "
-        "arms that speak Franka's protocol"
+        STANDIN, "with a real robot, the file that describes its cell, or standin: a simulated "
+        "robot that speaks the vendor's protocol"
     ),
     "safety": (
         "auto", "check every command before it is executed: true, false, or auto, which is true "
         "for a real robot"
     ),
     "limits": (
-        "fr3_pair", "what the safety node lets through: a robot's limits by its name, or a file of "
-        "your own, made from hardware/limits/fr3_pair.yaml; a cell's own limits are kept besides"
+        AUTO, "what the safety node lets through: a robot's limits by its name (auto: those of the "
+        "tasks' robot), or a file of your own, made from one of hardware/limits; a cell's own "
+        "limits are kept besides"
     ),
     "confirm": ("false", "true: motion is confirmed already; false: by /safety/confirm"),
     "dry_run": ("false", "true: print what the safety node would send, and send nothing"),
@@ -158,8 +162,8 @@ def read(given: Mapping[str, str]) -> Settings:
     )  # fmt: skip
     robot = _one_of("robot", given["robot"], ROBOTS)
     for name in config.tasks if robot != "sim" else ():
-        if tasks.get(name).embodiment != FR3_PAIR:
-            raise UsageError(f"robot {robot} is {FR3_PAIR}, {name} is for "
+        if tasks.get(name).embodiment != EMBODIMENTS[robot]:
+            raise UsageError(f"robot {robot} is {EMBODIMENTS[robot]}, {name} is for "
                              f"{tasks.get(name).embodiment}")  # fmt: skip
     fixed = [axis for axis in config.vary if axis != "paraphrase"]
     if robot != "sim" and fixed:
@@ -183,8 +187,8 @@ def read(given: Mapping[str, str]) -> Settings:
         streams,
         _viewer(_one_of("viewer", given["viewer"], VIEWERS), robot),
         robot,
-        **_safety({**given, "clock": clock}),
-        cell=_file("cell", given["cell"]) if robot == "franka" else "",
+        **_safety({**given, "clock": clock}, config),
+        cell=_file("cell", given["cell"]) if robot != "sim" else "",
     )
     claim_domain()
     if config.record:
@@ -208,7 +212,7 @@ def refuse_undeclared(words: Sequence[str], file: str, declared: Collection[str]
             raise unknown("launch argument", name, declared)
 
 
-def _safety(given: Mapping[str, str]) -> dict[str, Any]:
+def _safety(given: Mapping[str, str], config: RunConfig) -> dict[str, Any]:
     """What is asked of the safety node; UsageError when a real robot would be without one."""
     real = given["robot"] != "sim"
     asked = real if given["safety"] == "auto" else _flag("safety", given["safety"])
@@ -216,6 +220,12 @@ def _safety(given: Mapping[str, str]) -> dict[str, Any]:
     if real and not asked:
         raise UsageError(f"safety must be true for robot {given['robot']}, got false")
     limits = _file("limits", given["limits"])
+    kinds = {tasks.get(name).embodiment for name in config.tasks}
+    if asked and limits == AUTO:
+        if len(kinds) > 1:
+            raise UsageError("the safety node knows the limits of one robot at a time, the tasks "
+                             f"are for {' and '.join(sorted(kinds))}")  # fmt: skip
+        limits = next(iter(kinds), FR3_PAIR)
     if not asked and given["limits"] != ARGUMENTS["limits"][0]:
         raise UsageError(f"limits have no meaning without safety:=true, got {given['limits']!r}")
     if not asked and (confirm or dry_run):

@@ -20,9 +20,7 @@ import numpy as np
 from bench_tasks import cdr
 from bench_tasks.vocabulary import (
     ACTION_SIZE,
-    ARM_COLUMNS,
     ARMS,
-    GRIPPER_COLUMNS,
     ActionChunk,
     Scene,
     WorldState,
@@ -103,7 +101,10 @@ class Supervisor:
     ) -> None:
         """`realtime`: states come by themselves; else each follows from an action passed on."""
         self._limits, self._realtime, self._confirmed = limits, realtime, confirmed
-        self._clearance = Clearance(limits) if limits is not None else None
+        self._clearance = _clearance(limits) if limits is not None else None
+        self._size = limits.size if limits is not None else ACTION_SIZE
+        if limits is not None:
+            self._columns, self._openings = limits.columns, limits.openings
         self._scene: Scene | None = None
         self._stop_reason = ""
         self._overdue = False
@@ -116,7 +117,7 @@ class Supervisor:
         """The last three commands executed, oldest first."""
         self._recent: list[np.ndarray] = []
         """Those of the last `lag_s`, and the one before, oldest first."""
-        self._plan, self._plan_seq = np.zeros((0, ACTION_SIZE)), 0
+        self._plan, self._plan_seq = np.zeros((0, self._size)), 0
         """What the arms do from state `_plan_seq` on; it ends at rest."""
         self._sent: list[ActionChunk] = []
         """What was sent last, oldest first."""
@@ -180,7 +181,7 @@ class Supervisor:
         """Of the fastest joint, as commands were executed last, rad/s."""
         if len(self._executed) < 2:
             return 0.0
-        step = np.abs(self._executed[-1] - self._executed[-2])[ARM_COLUMNS]
+        step = np.abs(self._executed[-1] - self._executed[-2])[self._columns]
         return float(step.max()) / self._period_s
 
     def not_sent(self) -> None:
@@ -191,7 +192,7 @@ class Supervisor:
         """A scene is set up: its base height and the parties of its contacts hold from now on."""
         self._scene = scene
         if self._clearance is not None:
-            self._clearance.set_base_height(scene.base_height_m)
+            self._clearance.begin(scene)
 
     def on_state(self, state: WorldState, now_s: float) -> Decision:
         """Take the newest state; stop when it tells of a danger or cannot be read."""
@@ -202,7 +203,7 @@ class Supervisor:
             return Decision()  # overtaken by a later one
         if before is None or state.seq == 0:
             self._forget()
-        unreadable = _unreadable(state)
+        unreadable = self._unreadable(state)
         if unreadable:
             self._presume(state.seq)
             return self.stop("state", f"state {state.seq}: {unreadable}")
@@ -259,11 +260,11 @@ class Supervisor:
             if self._scene is not None and raw["period_ns"] != self._scene.control_period_ns:
                 raise _No("period", f"an action lasts {raw['period_ns']} ns, "
                           f"not {self._scene.control_period_ns} ns")  # fmt: skip
-            if len(values) % ACTION_SIZE:
-                raise _No("length", f"{len(values)} numbers are no actions of {ACTION_SIZE}")
+            if len(values) % self._size:
+                raise _No("length", f"{len(values)} numbers are no actions of {self._size}")
         except _No as no:
             return self._refused(no, values)
-        return self.on_chunk(ActionChunk(raw["seq"], values.reshape(-1, ACTION_SIZE)), now_s)
+        return self.on_chunk(ActionChunk(raw["seq"], values.reshape(-1, self._size)), now_s)
 
     def on_chunk(self, chunk: ActionChunk, now_s: float) -> Decision:
         """Judge consecutive actions that answer a state."""
@@ -284,11 +285,12 @@ class Supervisor:
         path, begin = values[skipped:], self._from(lead)
         self._plausible(path, begin)
         moving = self._moving(lead)
-        found = breach(self._limits, moving, path[:, ARM_COLUMNS])
+        found = breach(self._limits, moving, path[:, self._columns])
         passed = path if found is None else self._slower(found, moving, path, begin)
         tail = self._tail(lead, passed)
         whole = np.concatenate([lead, passed, tail])
         off = self._off(state)
+        self._clearance.look(state)
         near = self._clearance.check(state.command, whole)
         if near is None and np.abs(off).max() > NEGLIGIBLE_RAD:
             near = self._clearance.check_off(state.command, whole, off)
@@ -333,8 +335,9 @@ class Supervisor:
         if scene.robot not in (SIMULATED, self._limits.cell):
             raise _No("cell", f"the cell of the robot {scene.robot!r} is not known (parameter "
                       "cell): what its drivers do with a command cannot be foreseen")  # fmt: skip
-        if scene.joint_names != self._limits.joint_names:
-            pairs = zip(scene.joint_names, self._limits.joint_names, strict=False)
+        names = scene.joint_names[-len(self._columns) :]
+        if names != self._limits.joint_names:
+            pairs = zip(names, self._limits.joint_names, strict=False)
             wrong = next((f"{a!r}, not {b!r}" for a, b in pairs if a != b), "fewer or more")
             raise _No("joint_order", f"the robot's joints are not those of the limits: {wrong}")
         if scene.control_period_ns != round(self._period_s * 1e9):
@@ -348,8 +351,8 @@ class Supervisor:
         except (TypeError, ValueError):
             raise _No("malformed", "what should be actions are not numbers") from None
         most = self._limits.commands["max_actions"]
-        if values.ndim != 2 or values.shape[1] != ACTION_SIZE or not 0 < len(values) <= most:
-            raise _No("length", f"actions must be (1 to {most}, {ACTION_SIZE}), got {values.shape}")
+        if values.ndim != 2 or values.shape[1] != self._size or not 0 < len(values) <= most:
+            raise _No("length", f"actions must be (1 to {most}, {self._size}), got {values.shape}")
         if not np.isfinite(values).all():
             row, column = np.argwhere(~np.isfinite(values))[0]
             raise _No("not_finite", f"action {row}, number {column} is {values[row, column]}")
@@ -373,11 +376,11 @@ class Supervisor:
         assert self._limits is not None
         limits, first = self._limits, path[0]
         most = limits.commands["jump_rad"]
-        joints = path[:, ARM_COLUMNS]
-        jumps = np.abs(np.diff(joints, axis=0, prepend=command[None, ARM_COLUMNS]))
+        joints = path[:, self._columns]
+        jumps = np.abs(np.diff(joints, axis=0, prepend=command[None, self._columns]))
         if not (jumps[0] <= most).all():
             self._name_mistake(first, command, most)
-        openings = path[:, GRIPPER_COLUMNS]
+        openings = path[:, self._openings]
         wrong = np.maximum(limits.opening[0] - openings, openings - limits.opening[1]) > 1e-6
         if wrong.any():
             row, k = np.argwhere(wrong)[0]
@@ -395,11 +398,13 @@ class Supervisor:
             )  # fmt: skip
 
     def _name_mistake(self, first: np.ndarray, command: np.ndarray, most: float) -> None:
-        arms = command[ARM_COLUMNS]
-        if np.abs(np.deg2rad(first[ARM_COLUMNS]) - arms).max() <= most:
+        arms = command[self._columns]
+        if np.abs(np.deg2rad(first[self._columns]) - arms).max() <= most:
             raise _No("units", "the joint positions look like degrees")
+        before = self._size - ACTION_SIZE  # numbers of a waist
         for name, undo in _ORDERS.items():
-            if np.abs(first[undo][ARM_COLUMNS] - arms).max() <= most:
+            again = np.concatenate([first[:before], first[before:][undo]])
+            if np.abs(again[self._columns] - arms).max() <= most:
                 raise _No("joint_order", f"the order looks wrong: {name}")
 
     def _slower(
@@ -407,30 +412,30 @@ class Supervisor:
     ) -> np.ndarray:
         assert self._limits is not None
         if found.kind != "position":
-            joints, index = slowed(self._limits, moving, path[:, ARM_COLUMNS])
+            joints, index = slowed(self._limits, moving, path[:, self._columns])
             if len(joints):
-                passed = np.empty((len(joints), ACTION_SIZE))
-                passed[:, ARM_COLUMNS] = joints
+                passed = np.empty((len(joints), self._size))
+                passed[:, self._columns] = joints
                 grid = np.arange(-1, len(path))
-                for column in GRIPPER_COLUMNS:
+                for column in self._openings:
                     known = np.append(begin[column], path[:, column])
                     passed[:, column] = np.interp(index, grid, known)
                 return passed
         raise _No(found.kind, self._said(found), **self._particulars(found, 0))
 
     def _coming(self) -> np.ndarray:
-        """Actions (lead, 16) that the robot does before anything that is sent now.
+        """Actions (lead, size) that the robot does before anything that is sent now.
 
-        None (0, 16) when that cannot be said, since it has not done what it was sent lately.
+        None (0, size) when that cannot be said, since it has not done what it was sent lately.
         """
         assert self._state is not None
         seq, command = self._state.seq, self._state.command
         last = self._sent_for(seq - 1, self._lead)
         if self._speed > 0.0 if last is None else np.abs(last - command).max() > 1e-6:
-            return np.zeros((0, ACTION_SIZE))
+            return np.zeros((0, self._size))
         rows = [self._sent_for(seq + k, self._lead) for k in range(self._lead)]
         known = [command if row is None else row for row in rows]
-        return np.array(known).reshape(-1, ACTION_SIZE)
+        return np.array(known).reshape(-1, self._size)
 
     def _sent_for(self, seq: int, lead: int) -> np.ndarray | None:
         """The action that answers state `seq` for a robot with so long a lead, if one was sent."""
@@ -438,14 +443,14 @@ class Supervisor:
         return newest.values[min(seq - newest.seq, len(newest.values) - 1)] if newest else None
 
     def _from(self, lead: np.ndarray) -> np.ndarray:
-        """The action (16,) that what is sent now follows on."""
+        """The action (size,) that what is sent now follows on."""
         assert self._state is not None
         return lead[-1] if len(lead) else self._state.command
 
     def _moving(self, lead: np.ndarray) -> Moving:
         """How the arms move when what is sent now begins."""
         before = [*self._executed, *lead]
-        return Moving.after([row[ARM_COLUMNS] for row in before], self._period_s)
+        return Moving.after([row[self._columns] for row in before], self._period_s)
 
     def _follows(self, send: ActionChunk, plan: np.ndarray) -> None:
         """From now on the robot does this."""
@@ -462,7 +467,7 @@ class Supervisor:
         if found is not None:
             raise _No(found.kind, f"no stop is possible behind it: {self._said(found)}",
                       **self._particulars(found, len(passed)))  # fmt: skip
-        return _with_hands(joints, passed[-1])
+        return self._with_hands(joints, passed[-1])
 
     def _said(self, found: Breach) -> str:
         assert self._limits is not None
@@ -496,8 +501,8 @@ class Supervisor:
         if (np.abs(moving.velocity) > self._limits.velocity).any():
             # So fast nobody was told to be: nothing is to be concluded from that but to hold.
             moving = Moving(moving.position, 0.0 * moving.velocity, 0.0 * moving.acceleration)
-        joints = brake(self._limits, moving, self._ahead(lead)[:, ARM_COLUMNS])
-        rows = np.concatenate([lead, _with_hands(joints, begin)])
+        joints = brake(self._limits, moving, self._ahead(lead)[:, self._columns])
+        rows = np.concatenate([lead, self._with_hands(joints, begin)])
         if not self._realtime:
             if told.action == "stopped":
                 return Decision(None, (told,))  # the world stands still
@@ -562,20 +567,24 @@ class Supervisor:
             self._learn_lead(command)
         ahead = self._plan[done:]
         moving = self._moving(self._plan[:0])
-        found = None if over else breach(self._limits, moving, ahead[:, ARM_COLUMNS])
+        found = None if over else breach(self._limits, moving, ahead[:, self._columns])
         if found is not None:
             reason = f"the robot did not do what was sent; going on, {self._said(found)}"
             detail = self._particulars(found, 0)
         elif over or (self._stopping and done >= HEED_PERIODS):
             away = np.abs(told - command)
             column = int(away.argmax())
-            hands = {k: f"the {arm} hand" for k, arm in zip(GRIPPER_COLUMNS, ARMS, strict=True)}
-            name = hands.get(column) or self._limits.joint_names[column - column // 8]
+            hands = {k: f"the {arm} hand" for k, arm in zip(self._openings, ARMS, strict=True)}
+            name = hands.get(column) or self._joint_of(column)
             detail = {"joint": name, "value": float(away[column])}
             reason = f"the robot does not do what was sent: {name} is {away[column]:.4g} off it"
         else:
             return Decision()
         return self._halt(Intervention("refused", "execution", reason, detail, ahead.tolist()))
+
+    def _joint_of(self, column: int) -> str:
+        assert self._limits is not None
+        return self._limits.joint_names[int(np.searchsorted(self._columns, column))]
 
     def _learn_lead(self, command: np.ndarray) -> None:
         """Twice running the robot was not where it was sent: it may do things later than thought.
@@ -605,10 +614,11 @@ class Supervisor:
         """What is measured and must not be."""
         assert self._limits is not None
         limits = self._limits
-        tracking = self._off(state)[ARM_COLUMNS]
+        tracking = self._off(state)[self._columns]
         for kind, unit, value, most in (
-            ("torque", "Nm", state.joint_effort, self._limit("torque_share") * limits.torque),
-            ("overspeed", "rad/s", state.joint_velocity,
+            ("torque", "Nm", self._told_joints(state.joint_effort),
+             self._limit("torque_share") * limits.torque),
+            ("overspeed", "rad/s", self._told_joints(state.joint_velocity),
              self._limit("velocity_share") * limits.fastest),
             ("tracking", "rad from what it was told", tracking, self._limit("tracking_rad")),
         ):  # fmt: skip
@@ -622,15 +632,16 @@ class Supervisor:
         return self._touching(state)
 
     def _off(self, state: WorldState) -> np.ndarray:
-        """How far (16,) the arms are from all that they were told within the time they may lag.
+        """How far (size,) the arms are from all that they were told within the time they may lag.
 
         The hands follow at their own pace, and what they hold keeps them open: as measured.
         """
         told = np.array(self._recent)
-        off = np.zeros(ACTION_SIZE)
-        low, high = told.min(axis=0)[ARM_COLUMNS], told.max(axis=0)[ARM_COLUMNS]
-        off[ARM_COLUMNS] = state.joint_position - np.clip(state.joint_position, low, high)
-        off[GRIPPER_COLUMNS] = state.gripper_opening - state.command[GRIPPER_COLUMNS]
+        off = np.zeros(self._size)
+        low, high = told.min(axis=0)[self._columns], told.max(axis=0)[self._columns]
+        joints = self._told_joints(state.joint_position)
+        off[self._columns] = joints - np.clip(joints, low, high)
+        off[self._openings] = state.gripper_opening - state.command[self._openings]
         return off
 
     def _touching(self, state: WorldState) -> _No | None:
@@ -648,25 +659,39 @@ class Supervisor:
                            f"(limit {most:g})", value=float(force), limit=most)  # fmt: skip
         return None
 
+    def _with_hands(self, joints: np.ndarray, last: np.ndarray) -> np.ndarray:
+        """Actions (m, size) of joint positions (m, n), the hands staying as in action `last`."""
+        rows = np.tile(last, (len(joints), 1))
+        rows[:, self._columns] = joints
+        return rows
 
-def _with_hands(joints: np.ndarray, last: np.ndarray) -> np.ndarray:
-    """Actions (n, 16) of joint positions (n, 14), the hands staying as in action `last` (16,)."""
-    rows = np.tile(last, (len(joints), 1))
-    rows[:, ARM_COLUMNS] = joints
-    return rows
+    def _unreadable(self, state: WorldState) -> str:
+        """What of a state cannot be used; "" when all can."""
+        assert self._limits is not None
+        # A humanoid's legs come before what is commanded.
+        joints = len(self._scene.joint_names if self._scene else self._limits.joint_names)
+        sizes = {"joint_position": joints, "joint_velocity": joints, "joint_effort": joints,
+                 "gripper_opening": 2, "command": self._size}  # fmt: skip
+        for name, size in sizes.items():
+            value = np.asarray(getattr(state, name))
+            if value.shape != (size,):
+                return f"{name} has shape {value.shape}, not ({size},)"
+            if not np.isfinite(value).all():
+                return f"{name} holds a number that is not finite"
+        return ""
+
+    def _told_joints(self, values: np.ndarray) -> np.ndarray:
+        """Of a state's joints (k,) those that are commanded (n,): the last ones."""
+        return values[-len(self._columns) :]
 
 
-def _unreadable(state: WorldState) -> str:
-    """What of a state cannot be used; "" when all can."""
-    sizes = {"joint_position": 14, "joint_velocity": 14, "joint_effort": 14,
-             "gripper_opening": 2, "command": ACTION_SIZE}  # fmt: skip
-    for name, size in sizes.items():
-        value = np.asarray(getattr(state, name))
-        if value.shape != (size,):
-            return f"{name} has shape {value.shape}, not ({size},)"
-        if not np.isfinite(value).all():
-            return f"{name} holds a number that is not finite"
-    return ""
+def _clearance(limits: Limits) -> Any:
+    """What knows the distances of the robot that the limits are for."""
+    if limits.robot == "g1":
+        from hardware.safety_humanoid import HumanoidClearance  # its model is in a wheel of its own
+
+        return HumanoidClearance(limits)
+    return Clearance(limits)
 
 
 def _plain(values: Any) -> list[Any] | None:

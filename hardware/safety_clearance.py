@@ -8,7 +8,7 @@ import numpy as np
 import pinocchio as pin
 
 from bench_tasks.kinematics import DualArm
-from bench_tasks.vocabulary import ARM_COLUMNS, ARMS, GRIPPER_COLUMNS
+from bench_tasks.vocabulary import ARM_COLUMNS, ARMS, GRIPPER_COLUMNS, Scene, WorldState
 from hardware.safety_limits import Limits
 
 __all__ = ["Clearance", "TooNear"]
@@ -53,6 +53,13 @@ class Clearance:
             [ARMS.index(arm) if arm in ARMS else len(ARMS) for arm, _ in self._owner]
         )
         self._tcp = [self._model.getFrameId(f"{arm}_tcp") for arm in ARMS]
+
+    def begin(self, scene: Scene) -> None:
+        """A scene is set up: its base height holds from now on."""
+        self.set_base_height(scene.base_height_m)
+
+    def look(self, state: WorldState) -> None:
+        """Two arms that are bolted down are where they were."""
 
     def set_base_height(self, height_m: float) -> None:
         """Raise both bases to this height above the table top."""

@@ -24,6 +24,7 @@ from bench_tasks.yaml_shape import (
 __all__ = ["Limits", "read_limits", "shipped_limits"]
 
 FORMAT_VERSION = 1
+ARM_JOINTS, HUMANOID_JOINTS = 7, 17
 _TEXT = Kind("text", NAME.fits)
 _JOINT: dict[str, Any] = {
     "name": _TEXT, "position_rad": (NUMBER, NUMBER), "velocity_rad_s": POSITIVE,
@@ -50,15 +51,17 @@ _SHAPE: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Limits:
-    """What two arms may be told, and what may be measured of them; joints left arm then right.
+    """What a robot may be told, and what may be measured of it.
 
-    position (14, 2) rad; velocity, acceleration, jerk, torque (14,) in rad/s, rad/s^2, rad/s^3 and
-    Nm: the robot's own. near (2, 14, 3): [a, b, c] of the speed that is allowed towards the lower
-    and the upper end of the range, -a + sqrt(b |c - q|). workspace: arm -> boxes (n, 2, 3), m.
+    Its n joints are in the order of an action: left arm then right (14), of a humanoid the waist
+    before (17). position (n, 2) rad; velocity, acceleration, jerk, torque (n,) in rad/s, rad/s^2,
+    rad/s^3 and Nm: the robot's own. near (2, n, 3): [a, b, c] of the speed that is allowed towards
+    the lower and the upper end of the range, -a + sqrt(b |c - q|). workspace: arm -> boxes
+    (k, 2, 3), m.
     `commands`, `distance_m` and `measured` as in the file. `lead_periods` after it was sent a
     robot does something: 0 when the action that answers a state is the next one in any case.
     `cell` names the robot whose own settings have made them narrower; a real one must have.
-    fastest (14,) rad/s is what measured velocities are judged by.
+    fastest (n,) rad/s is what measured velocities are judged by.
     """
 
     robot: str
@@ -79,12 +82,27 @@ class Limits:
     cell: str = ""
 
     @property
+    def size(self) -> int:
+        """Numbers in an action: the joints, and two openings."""
+        return len(self.joint_names) + len(ARMS)
+
+    @property
+    def openings(self) -> np.ndarray:
+        """Columns (2,) of an action that are openings: each behind the 7 joints of its arm."""
+        return np.array([self.size - ARM_JOINTS - 2, self.size - 1])
+
+    @property
+    def columns(self) -> np.ndarray:
+        """Columns (n,) of an action that are joint positions."""
+        return np.setdiff1d(np.arange(self.size), self.openings)
+
+    @property
     def period_s(self) -> float:
         """Control period, s."""
         return self.commands["control_period_s"]
 
     def speed(self, position: np.ndarray, towards_upper: np.ndarray) -> np.ndarray:
-        """Greatest joint speeds (n, 14) rad/s at positions (n, 14), in the direction asked for."""
+        """Greatest joint speeds (m, n) rad/s at positions (m, n), in the direction asked for."""
         a, b, c = np.moveaxis(np.where(towards_upper[..., None], self.near[1], self.near[0]), -1, 0)
         # Beyond the end c nothing is allowed, so the distance to it is signed.
         left = np.where(towards_upper, c - position, position - c)
@@ -108,8 +126,9 @@ def _made(_: Path, raw: dict[str, Any]) -> Limits:
     if raw["format_version"] != FORMAT_VERSION:
         raise UsageError(f"format_version must be {FORMAT_VERSION}, got {raw['format_version']}")
     joints = raw["joints"]
-    if len(joints) != 7:
-        raise UsageError(f"joints must be the 7 of one arm, got {len(joints)}")
+    if len(joints) not in (ARM_JOINTS, HUMANOID_JOINTS):
+        raise UsageError(f"joints must be the {ARM_JOINTS} of one arm or the {HUMANOID_JOINTS} of "
+                         f"waist and arms, got {len(joints)}")  # fmt: skip
     for k, joint in enumerate(joints):
         _ascending(f"joints[{k}].position_rad", *joint["position_rad"])
     _ascending("gripper_opening_m", *raw["gripper_opening_m"])
@@ -118,12 +137,17 @@ def _made(_: Path, raw: dict[str, Any]) -> Limits:
             for a, b in zip(low, high, strict=True):
                 _ascending(f"workspace_m.{arm}[{k}]", a, b)
 
+    pair = len(joints) == ARM_JOINTS
+
     def both(key: str) -> np.ndarray:
-        return np.array([joint[key] for joint in joints] * len(ARMS), dtype=np.float64)
+        times = len(ARMS) if pair else 1
+        return np.array([joint[key] for joint in joints] * times, dtype=np.float64)
+
+    names = tuple(joint["name"] for joint in joints)
 
     return Limits(
         robot=raw["robot"],
-        joint_names=tuple(f"{arm}_{joint['name']}" for arm in ARMS for joint in joints),
+        joint_names=tuple(f"{arm}_{n}" for arm in ARMS for n in names) if pair else names,
         position=both("position_rad"), velocity=both("velocity_rad_s"),
         acceleration=both("acceleration_rad_s2"), jerk=both("jerk_rad_s3"),
         torque=both("torque_nm"), near=np.stack([both("near_lower"), both("near_upper")]),

@@ -36,10 +36,12 @@ from bench_tasks.node_ros import (
 )
 from bench_tasks.node_ros import main as run_node
 from bench_tasks.vocabulary import CONTROL_PERIOD_NS, Event, WorldState
-from hardware.franka.cell import read_cell
-from hardware.franka.narrowed import narrowed
+from hardware.franka import cell as franka_cell
+from hardware.franka import narrowed as franka_narrowed
 from hardware.safety import Decision, Supervisor
-from hardware.safety_limits import read_limits
+from hardware.safety_limits import Limits, read_limits
+from hardware.unitree import cell as unitree_cell
+from hardware.unitree import narrowed as unitree_narrowed
 
 __all__ = ["SafetyNode", "main"]
 
@@ -47,6 +49,7 @@ COMMANDERS = ("policy", "planner", "task")
 """Nodes without which nobody commands: the arms stop when one of them dies."""
 EARLY_S = {"lockstep": 5.0, "realtime": 0.05}
 """How long a command may come before the state that it answers, which travels another way."""
+HUMANOID = "g1"
 LOOK_TICKS = 25
 STALL_S = 0.05
 FLUSH_S = 0.05
@@ -71,7 +74,7 @@ class SafetyNode(BenchNode):
         limits = read_limits(parameter(self, "limits", "fr3_pair"))
         cell = parameter(self, "cell", "")
         if cell:
-            limits = narrowed(limits, read_cell(cell))
+            limits = _narrowed(limits, cell)
         self._supervisor = Supervisor(limits, self._realtime, parameter(self, "confirm", False))
         self._state: WorldState | None = None
         self._early: tuple[int, float, bytes] | None = None
@@ -220,6 +223,13 @@ class SafetyNode(BenchNode):
         before, self._pressed = self._pressed, bool(message.data)
         if self._pressed and not before:  # the same message may come by several ways
             self._do(self._supervisor.stop("estop", "/safety/estop said true"))
+
+
+def _narrowed(limits: Limits, cell: str) -> Limits:
+    """The limits for commands to the robot of a cell, which may keep within narrower ones."""
+    if limits.robot == HUMANOID:
+        return unitree_narrowed.narrowed(limits, unitree_cell.read_cell(cell))
+    return franka_narrowed.narrowed(limits, franka_cell.read_cell(cell))
 
 
 def main(args: list[str] | None = None) -> None:

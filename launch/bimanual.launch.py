@@ -23,6 +23,12 @@ ENVIRONMENT = {
     "PYTHONUNBUFFERED": "1",
 }
 
+CELLS = {
+    "franka": ("franka_world", "standin_franka"),
+    "unitree": ("unitree_world", "standin_g1"),
+}
+"""Real robot -> executables of its world, and of what stands in for it."""
+
 
 def nodes(context):
     """Check the arguments, then start the nodes; a mistake ends the launch with status 2."""
@@ -64,11 +70,12 @@ def nodes(context):
         started = [node("world", {**clock, **pictures, **seen}, checked)]
     else:
         cell = {"cell": settings.cell}
+        world, standin = CELLS[settings.robot]
         started = [
-            node("world", {**pictures, **cell}, (), "franka_world"),
+            node("world", {**pictures, **cell}, (), world),
             # Who knows how the objects are to lie; the stand-in also puts them there.
             node("layout", {"objects": config.objects}, (),
-                 "standin_franka" if settings.cell == "standin" else "layout"),
+                 standin if settings.cell == "standin" else "layout"),
         ]  # fmt: skip
     started += [
         node("planner", {"planner": config.planner}),

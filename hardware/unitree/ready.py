@@ -72,11 +72,10 @@ class Preparation(ready.Preparation):
         """BenchError when something is in the way, or when nobody sees where the table is."""
         if self._clearance is None:
             self._clearance = BodyClearance()
-        table = self._cell.raw["table"]
         pelvis, _ = self._sensors.pose(g1.PELVIS)
-        size = table["depth_m"], table["width_m"], table["thickness_m"]
-        self._clearance.set_table(pelvis, table["edge_m"], size)
-        if blocked := self._clearance.blocked(start, home[None], LEAST_M):
+        self._clearance.set_table(pelvis, self._cell.raw["table"])
+        least = dict.fromkeys(("hands", "arms", "itself", "table"), LEAST_M)
+        if blocked := self._clearance.blocked(start, home[None], least):
             raise BenchError(f"waist and arms cannot go straight home: {blocked}. Have the robot "
                              "step back, or move its arms by hand, to where they can")  # fmt: skip
 

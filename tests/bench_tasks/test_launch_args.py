@@ -39,10 +39,13 @@ def test_a_real_cell_is_confirmed_by_a_human(settings, tmp_path):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"robot": "panda"}, "unknown robot 'panda': choose from franka, sim"),
+        ({"robot": "panda"}, "unknown robot 'panda': choose from franka, sim, unitree"),
         ({"robot": "franka", "cell": "no/such.yaml"}, "cell: there is no file no/such.yaml"),
         ({"robot": "franka", "tasks": "reach_both_hands"},
          "robot franka is fr3_pair, reach_both_hands is for g1"),
+        ({"robot": "unitree", "tasks": "lift_pot"}, "unitree is g1, lift_pot is for fr3_pair"),
+        ({"safety": "true", "tasks": "lift_pot,reach_both_hands"},
+         "one robot at a time, the tasks are for fr3_pair and g1"),
         ({"robot": "franka", "safety": "false"}, "safety must be true for robot franka"),
         ({"robot": "franka", "cell": __file__, "dry_run": "true"}, "dry_run must be false for the"),
         ({"robot": "franka", "dynamics": "robot.yaml"}, "dynamics must be empty for robot franka"),
@@ -63,7 +66,7 @@ def test_the_humanoid_is_launched_with_its_own_tasks(settings):
     assert humanoid_tasks("reach_both_hands", "sim") == "reach_both_hands"
     assert settings(tasks=every).config.tasks == tuple(tasks.names("g1"))
     for names, robot, said in (
-        ("all", "unitree", "robot unitree cannot be launched by this file yet, only sim can"),
+        ("all", "panda", "unknown robot .panda.: choose from sim, unitree"),
         ("all", "franka", "unknown robot 'franka': choose from sim"),
         ("reach_both_hands,lift_pot", "sim", "task lift_pot is for fr3_pair: choose from "),
         ("juggle", "sim", "unknown task 'juggle': choose from"),
@@ -74,6 +77,8 @@ def test_the_humanoid_is_launched_with_its_own_tasks(settings):
 
 def test_limits_of_ones_own_reach_the_safety_node(settings, tmp_path, monkeypatch):
     assert settings(safety="true").limits == "fr3_pair"
+    assert settings(safety="true", tasks="reach_both_hands").limits == "g1"
+    assert settings(robot="unitree", tasks="reach_both_hands").limits == "g1"
     (tmp_path / "mine.yaml").touch()
     monkeypatch.chdir(tmp_path)
     assert settings(robot="franka", limits="mine.yaml").limits == str(tmp_path / "mine.yaml")

@@ -95,7 +95,7 @@ def wait_for(tmp_path, nodes, path: Path, process) -> None:
         ("execution:=fast", "unknown execution 'fast': choose from async, rtc, sync"),
         ("episodes:=many", "episodes must be a whole number, got 'many'"),
         ("objects:=nowhere.yaml", "cannot read the object set"),
-        ("robot:=panda", "unknown robot 'panda': choose from franka, sim"),
+        ("robot:=panda", "unknown robot 'panda': choose from franka, sim, unitree"),
         ("dry_run:=true", "dry_run must be false without safety:=true"),
         ("streams:=head@fast", "camera 'head': the rate must be in Hz, got 'fast'"),
         ("cameras:=head", "the argument is called streams now; write streams:=head"),
@@ -137,9 +137,9 @@ def test_a_launch_evaluates_reports_and_leaves_nothing(launch, nodes, tmp_path):
 
 def test_the_humanoid_has_a_launch_of_its_own(launch, nodes, tmp_path):
     out = tmp_path / "out"
-    assert launch("humanoid.launch.py", "robot:=unitree", f"out:={out}").wait(60) == 2
+    assert launch("humanoid.launch.py", "robot:=franka", f"out:={out}").wait(60) == 2
     (line,) = log(tmp_path).strip().splitlines()
-    assert line.startswith("humanoid.launch.py: robot unitree cannot be launched by this file yet")
+    assert line == "humanoid.launch.py: unknown robot 'franka': choose from sim, unitree"
     process = launch(
         "humanoid.launch.py", "tasks:=reach_both_hands", "seed:=1", f"out:={out}"
     )

@@ -144,3 +144,22 @@ def test_waist_and_arms_follow_and_hold_without_the_safety_node(nodes, cell):
     cell.states.clear()
     cell.load("reach_both_hands", 1)
     assert cell.states[-1].command == pytest.approx(home, abs=1e-3)
+
+
+def test_an_episode_runs_to_a_verdict_with_the_safety_node(nodes, tmp_path):
+    from bench_tasks import scoring
+
+    out = tmp_path / "out"
+    nodes.start("standin_g1")
+    nodes.start("unitree_world", cell="standin")
+    nodes.start("safety", clock="realtime", confirm=True, listeners=2, limits="g1", cell="standin")
+    nodes.start("planner", planner="expert")
+    nodes.start("policy", policy="skills", clock="realtime", listeners=2)
+    nodes.start("recorder")
+    nodes.start(
+        "task", out=str(out), record=True, clock="realtime", tasks="reach_both_hands",
+        safety=True, robot="unitree",
+    )  # fmt: skip
+    assert nodes.wait("task", 280.0) == 0, nodes.logs()
+    (score,) = scoring.load_scores(scoring.newest_scores(out))
+    assert score.agrees and score.success, (score, nodes.logs())

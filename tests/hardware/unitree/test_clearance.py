@@ -9,8 +9,13 @@ from sim.g1 import TABLE_DEPTH_M, TABLE_EDGE_M, TABLE_THICKNESS_M, TABLE_WIDTH_M
 
 import mujoco  # isort: skip  # after sim, which chooses its renderer
 
-SIZE_M = (TABLE_DEPTH_M, TABLE_WIDTH_M, TABLE_THICKNESS_M)
+TABLE = {"edge_m": TABLE_EDGE_M, "depth_m": TABLE_DEPTH_M, "width_m": TABLE_WIDTH_M,
+         "thickness_m": TABLE_THICKNESS_M}  # fmt: skip
 HOME = g1.HOME_RAD
+
+
+def least(distance_m):
+    return dict.fromkeys(("hands", "arms", "itself", "table"), distance_m)
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +28,7 @@ def test_distances_are_mujocos(body):
     data = mujoco.MjData(model)
     pelvis = np.array([0.02, -0.01, 0.05, 0.9988, 0.0, 0.05, 0.0])
     pelvis[3:] /= np.linalg.norm(pelvis[3:])
-    body.set_table(pelvis, TABLE_EDGE_M, SIZE_M)
+    body.set_table(pelvis, TABLE)
     rng = np.random.default_rng(0)
     base = model.joint("pelvis_free").qposadr[0]
     rows = [model.joint(name).qposadr[0] for name in g1.JOINT_NAMES]
@@ -44,28 +49,29 @@ def test_distances_are_mujocos(body):
 
 
 def test_home_is_free_and_crossed_arms_are_not(body):
-    body.set_table(np.array([0.0, 0, 0.03, 1, 0, 0, 0]), TABLE_EDGE_M, SIZE_M)
+    body.set_table(np.array([0.0, 0, 0.03, 1, 0, 0, 0]), TABLE)
     assert body.nearest(HOME)[0] > 0.02
     inward = HOME.copy()
     inward[[5, 12]] = -1.2, 1.2
-    blocked = body.blocked(HOME, np.stack([inward]), 0.0)
-    assert blocked and ("left" in blocked or "right" in blocked)
-    assert body.blocked(inward, np.stack([HOME]), 0.0) == "" or "to" in blocked
+    blocked = body.blocked(HOME, np.stack([inward]), least(0.0))
+    assert blocked.row == 0 and "left" in blocked.between and blocked.distance_m < 0.0
+    assert "m, at least 0" in str(blocked)
 
 
 def test_a_table_in_the_way_is_found_between_the_points(body):
-    body.set_table(np.array([0.0, 0, -0.05, 1, 0, 0, 0]), TABLE_EDGE_M, SIZE_M)
+    body.set_table(np.array([0.0, 0, -0.05, 1, 0, 0, 0]), TABLE)
     down, up = HOME.copy(), HOME.copy()
     down[[6, 13]], up[[6, 13]] = 1.4, -1.0
-    assert "table" in body.blocked(down, np.stack([up]), 0.0)
-    body.set_table(np.array([-0.6, 0, -0.05, 1, 0, 0, 0]), TABLE_EDGE_M, SIZE_M)
-    assert body.blocked(down, np.stack([up]), 0.0) == ""
+    assert "table" in body.blocked(down, np.stack([down, up]), least(0.0)).between
+    assert body.blocked(down, np.stack([down, up]), least(0.0)).row == 1
+    body.set_table(np.array([-0.6, 0, -0.05, 1, 0, 0, 0]), TABLE)
+    assert body.blocked(down, np.stack([up]), least(0.0)) is None
 
 
 def test_what_is_too_near_may_move_away(body):
-    body.set_table(np.array([-1.0, 0, 0.0, 1, 0, 0, 0]), TABLE_EDGE_M, SIZE_M)
+    body.set_table(np.array([-1.0, 0, 0.0, 1, 0, 0, 0]), TABLE)
     distance, _ = body.nearest(HOME)
     apart = HOME.copy()
     apart[[4, 11]] = 0.6, -0.6
-    assert body.blocked(HOME, np.stack([apart]), distance + 0.02) == ""
-    assert body.blocked(HOME, np.stack([2 * HOME - apart]), distance + 0.02) != ""
+    assert body.blocked(HOME, np.stack([apart]), least(distance + 0.02)) is None
+    assert body.blocked(HOME, np.stack([2 * HOME - apart]), least(distance + 0.02)) is not None
