@@ -259,6 +259,9 @@ class Bus:
         if self._state is None or self._turns % self._set["report_every"]:
             return
         state = self._state
+        # Whoever takes over goes on from `told`, which is nowhere but here before.
+        free = follower.mode in ("idle", "damping")
+        reference = self._measured("q")[self._joints] if free else follower.q
         self._say({
             "state": {
                 "time_ns": int(self._state_s * 1e9), "tick": int(state["tick"]),
@@ -266,7 +269,7 @@ class Bus:
                    (("q", "q"), ("dq", "dq"), ("tau", "tau_est"))},
                 **{name: _short(state[name]) for name in
                    ("quaternion", "gyroscope", "accelerometer")},
-                "told": _short(follower.q), "weight": round(follower.weight, 4),
+                "told": _short(reference), "weight": round(follower.weight, 4),
                 "seq": follower.seq, "waiting": follower.waiting, "bad": self._bad,
                 "rate_hz": round(self._rate_hz, 1), "heard_hz": round(self._heard_hz, 1),
                 "hands": {hand: _short(m["q"]) for hand, m in self._hand_state.items()},
