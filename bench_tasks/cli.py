@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import bench_tasks
-from bench_tasks import data_cli, objects_cli, reality_cli, train_cli
+from bench_tasks.commands import data_cli, objects_cli, reality_cli, train_cli
 from bench_tasks.errors import BenchError, UsageError
 
 __all__ = ["main"]
@@ -233,7 +233,7 @@ def _list(args: argparse.Namespace) -> int:
 
 def _gallery(args: argparse.Namespace) -> int:
     from bench_tasks import tasks
-    from bench_tasks.gallery import gallery
+    from bench_tasks.commands.gallery import gallery
 
     names = tuple(tasks.names()) if args.tasks in (None, ("all",)) else args.tasks
     page = gallery(args.out, names, args.seed)
@@ -280,15 +280,15 @@ def _results(args: argparse.Namespace, episodes: list[Any], more: dict[str, str]
         found = [e.to_dict() for e in episodes]
         print(json.dumps({"episodes": found, **more}, indent=1, allow_nan=False))
         return
-    from bench_tasks.outcome import results_table
+    from bench_tasks.reports.outcome import results_table
 
     print(results_table(episodes), end="")
 
 
 def _score(args: argparse.Namespace) -> int:
-    from bench_tasks import scoring
-    from bench_tasks.progress import Progress
-    from bench_tasks.scored_runs import wrong_runs
+    from bench_tasks.commands.progress import Progress
+    from bench_tasks.verdicts import score_files, scoring
+    from bench_tasks.verdicts.scored_runs import wrong_runs
 
     meter: list[Progress] = []
 
@@ -302,7 +302,7 @@ def _score(args: argparse.Namespace) -> int:
     wrong = wrong_runs(args.dir, scores)
     saved, unsaved = None, None
     try:
-        saved = None if args.no_save else scoring.save_scores(args.dir, scores)
+        saved = None if args.no_save else score_files.save_scores(args.dir, scores)
     except BenchError as error:
         unsaved = error
     _results(args, scores, {"scores": str(saved or "")})
@@ -316,7 +316,7 @@ def _score(args: argparse.Namespace) -> int:
 
 
 def _report(args: argparse.Namespace) -> int:
-    from bench_tasks.report import write_report
+    from bench_tasks.reports.report import write_report
 
     page = write_report(args.dir, args.out)
     print(json.dumps({"report": str(page)}) if args.json else f"written to {page}")
@@ -337,7 +337,7 @@ def _serve(args: argparse.Namespace) -> int:
 
 
 def _doctor(args: argparse.Namespace) -> int:
-    from bench_tasks.doctor import examine, examine_franka, examine_server
+    from bench_tasks.commands.doctor import examine, examine_franka, examine_server
 
     if args.policy and args.robot:
         raise UsageError("give --policy or --robot, not both")

@@ -9,13 +9,14 @@ from pathlib import Path
 from reprlib import repr as short
 from typing import Any
 
-from bench_tasks import embodiments, tasks
-from bench_tasks.dynamics import Dynamics, read_dynamics
+from bench_tasks import tasks
 from bench_tasks.errors import UsageError, unknown
 from bench_tasks.execution import Execution, check_latency
 from bench_tasks.images import DEFAULT_SIZE, parse_size
 from bench_tasks.manifest import FORMAT_VERSION
 from bench_tasks.object_sets import ObjectSet, read_set
+from bench_tasks.robots import embodiments
+from bench_tasks.robots.dynamics import Dynamics, read_dynamics
 from bench_tasks.vocabulary import AXES, FR3_PAIR
 from bench_tasks.yaml_file import read_yaml
 

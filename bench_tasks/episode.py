@@ -13,13 +13,13 @@ from typing import Protocol
 
 import numpy as np
 
-from bench_tasks.dreams import DREAM
 from bench_tasks.errors import BenchError, GoneNode, SafetyStop, UsageError, trace_of, unknown
 from bench_tasks.execution import CALL, Execution
-from bench_tasks.monitor import Monitor
 from bench_tasks.protocols import Planner, Policy, World
 from bench_tasks.tasks.base import Ask, MoveObjects, Show, Task, Wait
-from bench_tasks.teamwork import PARTNER
+from bench_tasks.verdicts.dreams import DREAM
+from bench_tasks.verdicts.monitor import Monitor
+from bench_tasks.verdicts.teamwork import PARTNER
 from bench_tasks.vocabulary import (
     ActionChunk,
     Answer,

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from bench_tasks import embodiments
-from bench_tasks.bag import Recording, find_bags, read_bag
-from bench_tasks.dynamics import Dynamics
+from bench_tasks.bags.bag import Recording, find_bags, read_bag
 from bench_tasks.errors import UsageError
-from bench_tasks.robots import JOINT_NAMES
+from bench_tasks.robots import embodiments
+from bench_tasks.robots.dynamics import Dynamics
+from bench_tasks.robots.fr3 import JOINT_NAMES
 from bench_tasks.vocabulary import ARMS, FR3_PAIR
 
 __all__ = ["Excitation", "Fit", "read_excitation"]

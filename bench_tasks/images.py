@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from bench_tasks.cdr_types import decode, encode, join_ns, split_ns
+from bench_tasks.bags.cdr_types import decode, encode, join_ns, split_ns
 from bench_tasks.errors import UsageError
 from bench_tasks.vocabulary import CONTROL_PERIOD_NS, CameraFrame, Depth
 

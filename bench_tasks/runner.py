@@ -15,11 +15,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bench_tasks import scoring, tasks
-from bench_tasks.collect import CollectConfig, demonstrated
+from bench_tasks import tasks
+from bench_tasks.bags.recording import BagSink, HashSink, RecordingError
+from bench_tasks.commands.collect import CollectConfig, demonstrated
+from bench_tasks.commands.progress import Progress, duration
 from bench_tasks.config import RunConfig
 from bench_tasks.diagnosis import Diagnosis, diagnose
-from bench_tasks.dreams import dreams_of
 from bench_tasks.episode import Options, run_episode
 from bench_tasks.errors import BenchError, UsageError, unknown
 from bench_tasks.excitation import Excitation, Fit
@@ -32,13 +33,13 @@ from bench_tasks.manifest import (
     read_json,
     write_json,
 )
-from bench_tasks.outcome import episode_line
-from bench_tasks.progress import Progress, duration
 from bench_tasks.protocols import Planner, Policy, World
-from bench_tasks.recording import BagSink, HashSink, RecordingError
-from bench_tasks.scoring import EpisodeScore
+from bench_tasks.reports.outcome import episode_line
 from bench_tasks.tasks.base import Task
-from bench_tasks.teamwork import teamwork_of
+from bench_tasks.verdicts import score_files, scoring
+from bench_tasks.verdicts.dreams import dreams_of
+from bench_tasks.verdicts.episode_score import EpisodeScore
+from bench_tasks.verdicts.teamwork import teamwork_of
 from bench_tasks.vocabulary import Verdict, WorldState
 from bench_tasks.workers import Lost, Note, Work, work_through
 
@@ -316,7 +317,7 @@ def _finish(
             status, wall_s=wall_s, evaluated=len(done),
             agreeing=sum(score.agrees is True for score in done),
         )  # fmt: skip
-        return scoring.save_scores(out, done) if done else None
+        return score_files.save_scores(out, done) if done else None
     except BenchError:
         if status == "complete":
             raise

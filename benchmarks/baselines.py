@@ -32,12 +32,13 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from bench_tasks import runner, scoring, tasks
+from bench_tasks import runner, tasks
 from bench_tasks.config import RunConfig
 from bench_tasks.errors import BenchError, UsageError, unknown
 from bench_tasks.manifest import read_json
-from bench_tasks.scoring import EpisodeScore
-from bench_tasks.summary import Group, by_task, by_tier
+from bench_tasks.reports.summary import Group, by_task, by_tier
+from bench_tasks.verdicts import score_files
+from bench_tasks.verdicts.episode_score import EpisodeScore
 
 CALLS = 10
 """At most, of a line that asks the drawing server, in an episode."""
@@ -181,7 +182,7 @@ def finished(folder: Path, chosen: Sequence[str], count: int) -> dict[str, list[
         configured = read_json(file.parent / "run.json").get("configuration", {})
         if configured.get("seed") != 0:
             continue
-        for score in scoring.load_scores(file):
+        for score in score_files.load_scores(file):
             if score.task in found and score.seed is not None and score.seed < count:
                 found[score.task][score.seed] = score
     return {

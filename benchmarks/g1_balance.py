@@ -20,8 +20,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench_tasks.g1 import PELVIS  # noqa: E402
-from bench_tasks.stats import wilson  # noqa: E402
+from bench_tasks.reports.stats import wilson  # noqa: E402
+from bench_tasks.robots.g1 import PELVIS  # noqa: E402
 from bench_tasks.tasks.families.humanoid import HEIGHTS_M, reach_target, upright  # noqa: E402
 from bench_tasks.view import View  # noqa: E402
 from bench_tasks.vocabulary import ARMS, Observation, Plan, SkillCall  # noqa: E402

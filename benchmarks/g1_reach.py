@@ -27,7 +27,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench_tasks.stats import wilson  # noqa: E402
+from bench_tasks.reports.stats import wilson  # noqa: E402
 from bench_tasks.tasks.families.humanoid import (  # noqa: E402
     HEIGHTS_M,
     hand_error,

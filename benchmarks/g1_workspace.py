@@ -22,7 +22,7 @@ import pinocchio as pin
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench_tasks import g1  # noqa: E402
+from bench_tasks.robots import g1  # noqa: E402
 from bench_tasks.vocabulary import ARMS  # noqa: E402
 
 VOXEL_M = 0.02

@@ -24,7 +24,7 @@ def free_domain() -> int:
     for domain in range(1, 101):
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
             try:
-                probe.bind(f"\0bench_tasks/ros_domain_{domain}")  # as bench_tasks.domain claims it
+                probe.bind(f"\0bench_tasks/ros_domain_{domain}")  # as ros/domain.py does
             except OSError:
                 continue
             return domain

@@ -17,17 +17,18 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from bench_tasks import runner, scoring
+from bench_tasks import runner
 from bench_tasks.config import RunConfig
 from bench_tasks.errors import BenchError, UsageError
 from bench_tasks.manifest import read_json
-from bench_tasks.scoring import EpisodeScore
-from bench_tasks.stats import wilson
+from bench_tasks.reports.stats import wilson
+from bench_tasks.verdicts import score_files
+from bench_tasks.verdicts.episode_score import EpisodeScore
 
 
 def row(name: str, config: RunConfig) -> list[EpisodeScore]:
     """Episodes of a row, run or read."""
-    file = scoring.newest_scores(Path(config.out))
+    file = score_files.newest_scores(Path(config.out))
     if file:
         asked = read_json(Path(config.out) / "run.json").get("configuration", {})
         wanted = json.loads(json.dumps(config.to_dict()))
@@ -36,7 +37,7 @@ def row(name: str, config: RunConfig) -> list[EpisodeScore]:
         if differ:
             was = ", ".join(f"{key} {asked.get(key)}, not {wanted[key]}" for key in differ)
             raise UsageError(f"{config.out} holds a run of {was}: choose another --out")
-    episodes = scoring.load_scores(file) if file else runner.run(config).episodes
+    episodes = score_files.load_scores(file) if file else runner.run(config).episodes
     wanted, found = len(config.tasks) * config.episodes, len(episodes)
     if found != wanted:
         raise UsageError(f"{config.out} has {found} episodes, not {wanted}: choose another --out")

@@ -18,16 +18,16 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from bench_tasks import scoring
+from bench_tasks.verdicts import score_files, scoring
 
 TASKS = ("blocks_ranking_rgb", "handover_block", "lift_pot", "stack_blocks_two", "cover_blocks")
 CAMERAS = "head@10,left_wrist@10,right_wrist@10"
 
 
 def _scores(out: Path) -> dict[tuple[str, int], scoring.EpisodeScore]:
-    newest = scoring.newest_scores(out)
+    newest = score_files.newest_scores(out)
     assert newest is not None, f"nothing was scored in {out}"
-    return {(s.task, s.seed): s for s in scoring.load_scores(newest)}
+    return {(s.task, s.seed): s for s in score_files.load_scores(newest)}
 
 
 def _launch(out: Path, tasks: str, episodes: str, *more: str) -> dict:

@@ -31,13 +31,14 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 import policies
-from bench_tasks import scoring, tasks
-from bench_tasks.bag import read_bag
+from bench_tasks import tasks
+from bench_tasks.bags.bag import read_bag
 from bench_tasks.config import RunConfig
-from bench_tasks.domain import claim_domain
 from bench_tasks.errors import UsageError
 from bench_tasks.images import camera_of_topic
+from bench_tasks.ros.domain import claim_domain
 from bench_tasks.runner import run
+from bench_tasks.verdicts import scoring
 from bench_tasks.vocabulary import ActionChunk, Metadata, Observation, Plan, Scene
 
 CAMERAS = ("head", "left_wrist", "right_wrist")
@@ -88,7 +89,7 @@ def node(name: str, seconds: float, **parameters: object) -> subprocess.Popen:
     """Start one node as the launch file does."""
     words = [w for key, value in parameters.items() for w in ("-p", f"{key}:={json.dumps(value)}")]
     code = (f"from benchmarks.ros_images import prepare; prepare({seconds}); "
-            f"from bench_tasks.start import {name}; {name}()")  # fmt: skip
+            f"from bench_tasks.ros.start import {name}; {name}()")  # fmt: skip
     env = {
         "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "FASTDDS_BUILTIN_TRANSPORTS": "UDPv4",
         "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST", **os.environ, "PYTHONPATH": str(ROOT),

@@ -24,7 +24,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench_tasks.bag import Recording, read_bag
+from bench_tasks.bags.bag import Recording, read_bag
 from hardware.safety import Intervention, Supervisor
 from hardware.safety_limits import read_limits
 

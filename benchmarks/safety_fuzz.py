@@ -32,9 +32,9 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench_tasks import cdr
-from bench_tasks.kinematics import dual_arm
-from bench_tasks.robots import HOME_RAD, JOINT_NAMES
+from bench_tasks.bags import cdr
+from bench_tasks.robots.fr3 import HOME_RAD, JOINT_NAMES
+from bench_tasks.robots.kinematics import dual_arm
 from bench_tasks.vocabulary import ActionChunk, Scene, WorldState
 from hardware.safety import Decision, Supervisor
 from hardware.safety_limits import Limits, read_limits

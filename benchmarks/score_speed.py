@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench_tasks import runner, tasks
 from bench_tasks.config import RunConfig
-from bench_tasks.scoring import score_bag
+from bench_tasks.verdicts.scoring import score_bag
 
 REPEATS = 3
 BAR = 100.0

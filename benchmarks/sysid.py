@@ -15,8 +15,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from bench_tasks.config import RunConfig  # noqa: E402
-from bench_tasks.dynamics import Dynamics  # noqa: E402
 from bench_tasks.excitation import read_excitation  # noqa: E402
+from bench_tasks.robots.dynamics import Dynamics  # noqa: E402
 from bench_tasks.runner import identified, run  # noqa: E402
 
 PARTS = ("viscous", "dry", "offset_rad", "delay_s")

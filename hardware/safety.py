@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from bench_tasks import cdr
+from bench_tasks.bags import cdr
 from bench_tasks.vocabulary import (
     ACTION_SIZE,
     ARMS,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pinocchio as pin
 
-from bench_tasks.kinematics import DualArm
+from bench_tasks.robots.kinematics import DualArm
 from bench_tasks.vocabulary import ARM_COLUMNS, ARMS, GRIPPER_COLUMNS, Scene, WorldState
 from hardware.safety_limits import Limits
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from bench_tasks import g1
-from bench_tasks.g1_kinematics import UpperBody
+from bench_tasks.robots import g1
+from bench_tasks.robots.g1_kinematics import UpperBody
 from bench_tasks.view import compose
 from bench_tasks.vocabulary import ARMS, Scene, WorldState
 from hardware.safety_clearance import TooNear

@@ -20,9 +20,9 @@ from bench_interfaces.msg import WorldState as WorldStateMsg
 from std_msgs.msg import Bool, UInt64
 from std_srvs.srv import Trigger
 
-from bench_tasks import cdr
+from bench_tasks.bags import cdr
 from bench_tasks.errors import UsageError
-from bench_tasks.node_ros import (
+from bench_tasks.ros.node_ros import (
     BUTTON,
     LATCHED,
     LATEST,
@@ -34,7 +34,7 @@ from bench_tasks.node_ros import (
     take_all,
     unwatched,
 )
-from bench_tasks.node_ros import main as run_node
+from bench_tasks.ros.node_ros import main as run_node
 from bench_tasks.vocabulary import CONTROL_PERIOD_NS, Event, WorldState
 from hardware.franka import cell as franka_cell
 from hardware.franka import narrowed as franka_narrowed

@@ -9,7 +9,7 @@ from launch.actions import DeclareLaunchArgument, OpaqueFunction, SetEnvironment
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 
-from bench_tasks import launch_args
+from bench_tasks.commands import launch_args
 from bench_tasks.errors import BenchError
 
 ENVIRONMENT = {

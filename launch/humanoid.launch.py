@@ -13,9 +13,9 @@ from launch.actions import (
 from launch.launch_description_sources import PythonLaunchDescriptionSource
 from launch.substitutions import LaunchConfiguration
 
-from bench_tasks import launch_args
+from bench_tasks.commands import launch_args
+from bench_tasks.commands.humanoid_args import ROBOTS, humanoid_tasks
 from bench_tasks.errors import BenchError
-from bench_tasks.humanoid_args import ROBOTS, humanoid_tasks
 
 BIMANUAL = Path(__file__).resolve().with_name("bimanual.launch.py")
 

@@ -13,8 +13,8 @@ from launch.actions import (
 from launch.event_handlers import OnProcessExit
 from launch.substitutions import LaunchConfiguration
 
+from bench_tasks.commands.launch_args import refuse_undeclared
 from bench_tasks.errors import BenchError
-from bench_tasks.launch_args import refuse_undeclared
 
 
 def steps(context):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bench_tasks import embodiments
 from bench_tasks.errors import UsageError
+from bench_tasks.robots import embodiments
 from bench_tasks.vocabulary import FR3_PAIR, ActionChunk, Observation, Plan, Scene
 from policies.humanoid import HumanoidPolicy
 from policies.skills import SkillOptions, SkillPolicy

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bench_tasks import embodiments
 from bench_tasks.errors import BenchError, UsageError
-from bench_tasks.kinematics import dual_arm
-from bench_tasks.robots import JOINT_LIMITS_RAD, MAX_ACCELERATION, MAX_VELOCITY
+from bench_tasks.robots import embodiments
+from bench_tasks.robots.fr3 import JOINT_LIMITS_RAD, MAX_ACCELERATION, MAX_VELOCITY
+from bench_tasks.robots.kinematics import dual_arm
 from bench_tasks.vocabulary import ARMS, FR3_PAIR, ActionChunk, Metadata, Observation, Plan, Scene
 
 __all__ = ["ExciteOptions", "ExcitePolicy"]

@@ -34,10 +34,10 @@ from typing import Any
 
 import numpy as np
 
-from bench_tasks import embodiments
 from bench_tasks.errors import BenchError
 from bench_tasks.execution import CALL, HOLD_S, Execution, periods
 from bench_tasks.protocols import Policy
+from bench_tasks.robots import embodiments
 from bench_tasks.vocabulary import (
     ACTION_SIZE,
     CONTROL_PERIOD_NS,

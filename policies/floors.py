@@ -6,7 +6,7 @@ import zlib
 
 import numpy as np
 
-from bench_tasks import embodiments
+from bench_tasks.robots import embodiments
 from bench_tasks.vocabulary import (
     FR3_PAIR,
     ActionChunk,

@@ -18,9 +18,9 @@ from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
-from bench_tasks import embodiments, g1
 from bench_tasks.errors import UsageError
-from bench_tasks.g1_kinematics import upper_body
+from bench_tasks.robots import embodiments, g1
+from bench_tasks.robots.g1_kinematics import upper_body
 from bench_tasks.tasks.families.humanoid import in_pelvis
 from bench_tasks.view import View
 from bench_tasks.vocabulary import (

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from bench_tasks.errors import BenchError
-from bench_tasks.kinematics import DualArm
-from bench_tasks.robots import MAX_ACCELERATION, MAX_VELOCITY
+from bench_tasks.robots.fr3 import MAX_ACCELERATION, MAX_VELOCITY
+from bench_tasks.robots.kinematics import DualArm
 from bench_tasks.vocabulary import CONTROL_PERIOD_NS
 
 __all__ = ["MotionError", "Phase", "collision_free", "gripper_phase", "joint_move", "line_move",

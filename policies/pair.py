@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 
 from bench_tasks.errors import BenchError, UsageError, unknown
-from bench_tasks.robots import MAX_GRIPPER_SPEED_M_S, MAX_VELOCITY
-from bench_tasks.teamwork import PARTNER, PARTNERS
+from bench_tasks.robots.fr3 import MAX_GRIPPER_SPEED_M_S, MAX_VELOCITY
+from bench_tasks.verdicts.teamwork import PARTNER, PARTNERS
 from bench_tasks.vocabulary import ARMS, ActionChunk, Metadata, Observation, Plan, Scene, WorldState
 from policies.wam.apart import columns, seen_by
 from policies.wam.checkpoint import load_checkpoint

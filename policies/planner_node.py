@@ -7,11 +7,11 @@ from dataclasses import asdict
 
 from bench_interfaces.srv import Ask, Plan, ResetAgent
 
-from bench_tasks import cdr
+from bench_tasks.bags import cdr
 from bench_tasks.errors import UsageError
-from bench_tasks.frames_ros import frames_of
-from bench_tasks.node_ros import BenchNode, answer, from_message, parameter
-from bench_tasks.node_ros import main as run_node
+from bench_tasks.ros.frames_ros import frames_of
+from bench_tasks.ros.node_ros import BenchNode, answer, from_message, parameter
+from bench_tasks.ros.node_ros import main as run_node
 from bench_tasks.vocabulary import Observation, PlanRequest, Question, Scene
 from policies import make_planner
 

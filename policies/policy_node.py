@@ -12,11 +12,11 @@ from bench_interfaces.msg import WorldState as WorldStateMsg
 from bench_interfaces.srv import Infer, ResetAgent, SetPlan
 from sensor_msgs.msg import CompressedImage
 
-from bench_tasks import cdr
+from bench_tasks.bags import cdr
 from bench_tasks.errors import LateInput
 from bench_tasks.execution import CALL, Execution
 from bench_tasks.images import decode_depth, decode_frame, depth_topic, image_topic
-from bench_tasks.node_ros import (
+from bench_tasks.ros.node_ros import (
     LATEST,
     TRACK,
     BenchNode,
@@ -27,7 +27,7 @@ from bench_tasks.node_ros import (
     unwatched,
     wait_for_listeners,
 )
-from bench_tasks.node_ros import main as run_node
+from bench_tasks.ros.node_ros import main as run_node
 from bench_tasks.vocabulary import CameraFrame, Depth, Observation, Plan, Scene, WorldState
 from policies import make_policy
 from policies.after_reset import after_reset

@@ -16,8 +16,8 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 
 from bench_tasks.errors import UsageError
-from bench_tasks.kinematics import dual_arm
-from bench_tasks.robots import HOME_RAD
+from bench_tasks.robots.fr3 import HOME_RAD
+from bench_tasks.robots.kinematics import dual_arm
 from bench_tasks.targets import resolved, standing_on
 from bench_tasks.view import View, compose, invert
 from bench_tasks.vocabulary import (

@@ -19,7 +19,7 @@ from simulation_interfaces.srv import (
     StepSimulation,
 )
 
-from bench_tasks.cdr import split_ns
+from bench_tasks.bags.cdr import split_ns
 from sim.control import FEATURES, Outcome, SimulationControl
 
 if TYPE_CHECKING:

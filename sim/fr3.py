@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import mujoco
 import numpy as np
 
-from bench_tasks import embodiments
-from bench_tasks.dynamics import MAX_DELAY_S, Dynamics
+from bench_tasks.robots import embodiments
+from bench_tasks.robots.dynamics import MAX_DELAY_S, Dynamics
 from bench_tasks.vocabulary import ARMS, CONTROL_PERIOD_NS, FR3_PAIR, MAX_OPENING_M
 from sim.scene import PHYSICS_STEP_S
 

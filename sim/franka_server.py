@@ -22,7 +22,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench_tasks.robots import HOME_RAD, arm_mjcf  # noqa: E402
+from bench_tasks.robots.fr3 import HOME_RAD, arm_mjcf  # noqa: E402
 
 REPORT_S = 0.004
 REPORT = struct.Struct("<16d")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 
-from bench_tasks import embodiments, g1
-from bench_tasks.balance import Balance
+from bench_tasks.robots import embodiments, g1
+from bench_tasks.robots.balance import Balance
 from bench_tasks.tasks.base import ObjectSpec
 from bench_tasks.vocabulary import ARMS, CONTROL_PERIOD_NS, ROBOT_PART, ObjectInfo
 from sim.objects import build

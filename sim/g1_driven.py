@@ -7,9 +7,9 @@ from collections.abc import Callable
 import mujoco
 import numpy as np
 
-from bench_tasks import g1
-from bench_tasks.embodiments import with_openings
 from bench_tasks.errors import UsageError
+from bench_tasks.robots import g1
+from bench_tasks.robots.embodiments import with_openings
 from bench_tasks.tasks.base import Task
 from bench_tasks.vocabulary import Scene, WorldState
 from sim.g1 import G1Body

@@ -9,8 +9,8 @@ import struct
 
 import numpy as np
 
-from bench_tasks import g1
-from bench_tasks.unitree_hg import ARM_SDK, JOINTS, WEIGHT, is_signed
+from bench_tasks.robots import g1
+from bench_tasks.robots.unitree_hg import ARM_SDK, JOINTS, WEIGHT, is_signed
 
 __all__ = [
     "COMMAND", "CONTROLS", "MEASURED", "OWN_KD", "OWN_KP", "Firmware", "IdealJoints", "rows_of",

@@ -10,11 +10,11 @@ import json
 from bench_interfaces.msg import WorldState as WorldStateMsg
 from bench_interfaces.srv import LoadEpisode, MoveObjects
 
-from bench_tasks import cdr
+from bench_tasks.bags import cdr
 from bench_tasks.errors import BenchError
-from bench_tasks.node_ros import BenchNode, answer, parameter, to_message
-from bench_tasks.node_ros import main as run_node
 from bench_tasks.object_sets import ObjectSet, read_set
+from bench_tasks.ros.node_ros import BenchNode, answer, parameter, to_message
+from bench_tasks.ros.node_ros import main as run_node
 from sim.world import SimWorld
 
 __all__ = ["LayoutNode", "main"]

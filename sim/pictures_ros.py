@@ -17,14 +17,14 @@ from bench_tasks.images import (
     image_topic,
     info_topic,
 )
-from bench_tasks.node_ros import PERIODIC
+from bench_tasks.ros.node_ros import PERIODIC
 from bench_tasks.streams import periods_between
 from bench_tasks.vocabulary import CameraFrame, WorldState
 from sim.cameras import camera_info
 from sim.scene import CAMERAS
 
 if TYPE_CHECKING:
-    from bench_tasks.node_ros import BenchNode
+    from bench_tasks.ros.node_ros import BenchNode
     from sim.world import SimWorld
 
 __all__ = ["Pictures"]

@@ -9,7 +9,7 @@ import mujoco
 import numpy as np
 
 from bench_tasks.images import MAX_SIZE
-from bench_tasks.robots import TCP_OFFSET_M, arm_mjcf, base_position
+from bench_tasks.robots.fr3 import TCP_OFFSET_M, arm_mjcf, base_position
 from bench_tasks.tasks.base import ObjectSpec
 from bench_tasks.vocabulary import ARMS, ROBOT_PART, ObjectInfo
 from sim.objects import build

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from bench_tasks.errors import BenchError, UsageError
-from bench_tasks.node_ros import main as run_node
-from bench_tasks.node_ros import parameter
-from bench_tasks.robots import HOME_RAD
+from bench_tasks.robots.fr3 import HOME_RAD
+from bench_tasks.ros.node_ros import main as run_node
+from bench_tasks.ros.node_ros import parameter
 from bench_tasks.vocabulary import ARMS, MAX_OPENING_M, ActionChunk
 from sim.franka_server import REPORT, WIDTH
 from sim.standin_ros import CAMERAS, PERIOD_S, StandIn

@@ -22,8 +22,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench_tasks.unitree_dds import Dds  # noqa: E402
-from bench_tasks.unitree_hg import (  # noqa: E402
+from bench_tasks.robots.unitree_dds import Dds  # noqa: E402
+from bench_tasks.robots.unitree_hg import (  # noqa: E402
     ARM_SDK,
     HAND_CMD,
     HAND_STATE,

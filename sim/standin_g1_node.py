@@ -18,10 +18,10 @@ from pathlib import Path
 import numpy as np
 
 from bench_tasks.errors import UsageError
-from bench_tasks.node_ros import main as run_node
-from bench_tasks.node_ros import parameter
 from bench_tasks.object_sets import ObjectSet
-from bench_tasks.unitree_hg import ARM_SDK, JOINTS
+from bench_tasks.robots.unitree_hg import ARM_SDK, JOINTS
+from bench_tasks.ros.node_ros import main as run_node
+from bench_tasks.ros.node_ros import parameter
 from bench_tasks.vocabulary import ActionChunk
 from sim.g1_driven import EXCHANGE_S, DrivenWorld
 from sim.g1_firmware import COMMAND, MEASURED, Firmware

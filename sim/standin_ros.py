@@ -23,7 +23,7 @@ from rclpy.qos import qos_profile_sensor_data
 from sensor_msgs.msg import CameraInfo, CompressedImage
 from tf2_msgs.msg import TFMessage
 
-from bench_tasks import cdr
+from bench_tasks.bags import cdr
 from bench_tasks.errors import BenchError
 from bench_tasks.images import encode_camera_info, encode_frame
 from bench_tasks.vocabulary import CONTROL_PERIOD_NS, Scene, WorldState

@@ -14,9 +14,9 @@ import mujoco.rollout
 import numpy as np
 from scipy.optimize import least_squares
 
-from bench_tasks.dynamics import MAX_DELAY_S, MAX_FRICTION, MAX_OFFSET_RAD, Dynamics
 from bench_tasks.errors import BenchError
 from bench_tasks.excitation import Excitation, Fit
+from bench_tasks.robots.dynamics import MAX_DELAY_S, MAX_FRICTION, MAX_OFFSET_RAD, Dynamics
 from sim.fr3 import FR3Body, servo_damping, set_friction
 from sim.scene import PHYSICS_STEP_S, build_cell
 

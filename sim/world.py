@@ -8,13 +8,14 @@ from typing import Protocol
 
 import numpy as np
 
-from bench_tasks import embodiments, tasks
-from bench_tasks.dynamics import Dynamics
-from bench_tasks.embodiments import Embodiment
+from bench_tasks import tasks
 from bench_tasks.errors import BenchError, UsageError, unknown
-from bench_tasks.kinematics import dual_arm
 from bench_tasks.object_sets import Evolved, ObjectSet
-from bench_tasks.robots import HOME_RAD
+from bench_tasks.robots import embodiments
+from bench_tasks.robots.dynamics import Dynamics
+from bench_tasks.robots.embodiments import Embodiment
+from bench_tasks.robots.fr3 import HOME_RAD
+from bench_tasks.robots.kinematics import dual_arm
 from bench_tasks.tasks.base import Layout, ObjectSpec, Task
 from bench_tasks.view import View, compose
 from bench_tasks.vocabulary import (

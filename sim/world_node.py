@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 from bench_interfaces.srv import Capture
 
-from bench_tasks.dynamics import read_dynamics
 from bench_tasks.errors import BenchError, UsageError, unknown
 from bench_tasks.images import DEFAULT_SIZE, parse_size
-from bench_tasks.node_ros import answer, parameter, serve_now, steady_timer
-from bench_tasks.node_ros import main as run_node
 from bench_tasks.object_sets import read_set
+from bench_tasks.robots.dynamics import read_dynamics
+from bench_tasks.ros.node_ros import answer, parameter, serve_now, steady_timer
+from bench_tasks.ros.node_ros import main as run_node
+from bench_tasks.ros.world_ros import WorldBase
 from bench_tasks.streams import parse_streams
 from bench_tasks.vocabulary import (
     CONTROL_PERIOD_NS,
@@ -27,7 +28,6 @@ from bench_tasks.vocabulary import (
     Scene,
     WorldState,
 )
-from bench_tasks.world_ros import WorldBase
 from sim.pictures_ros import Pictures
 from sim.scene import CAMERAS
 from sim.viewer import Viewer

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from bench_tasks.domain import CLAIMED, hold_domain
+from bench_tasks.ros.domain import CLAIMED, hold_domain
 
 DOMAINS = range(1, 101)
 """Beyond about 100 DDS would use ports that the kernel hands out to others."""

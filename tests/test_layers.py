@@ -136,9 +136,9 @@ def closure(start: list[Path]) -> dict[Path, set[str]]:
 
 def test_scoring_reaches_no_simulator_no_policy_and_no_ros():
     # The tasks are found by walking their package, which no import statement shows.
-    start = [ROOT / "bench_tasks/scoring.py", *sources("bench_tasks/tasks")]
+    start = [ROOT / "bench_tasks/verdicts/scoring.py", *sources("bench_tasks/tasks")]
     reached = closure(start)
-    assert ROOT / "bench_tasks/monitor.py" in reached, "the closure must follow imports"
+    assert ROOT / "bench_tasks/verdicts/monitor.py" in reached, "the closure must follow imports"
     forbidden = ROS | {"sim", "policies", "hardware", "mujoco", "torch", "transformers"}
     guilty = {
         name_of(path): sorted(packages & forbidden)

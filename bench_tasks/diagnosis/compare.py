@@ -182,8 +182,8 @@ def able(trace: Trace, seq: int, call: SkillCall) -> list[str]:
         pose[:3] += np.asarray(call.args["offset"], dtype=np.float64)
         poses = [pose]
     try:
-        from bench_tasks.kinematics import dual_arm
-        from bench_tasks.robots import HOME_RAD
+        from bench_tasks.robots.fr3 import HOME_RAD
+        from bench_tasks.robots.kinematics import dual_arm
     except ImportError:  # recordings may be scored where no robot's libraries are
         return []
     kinematics = dual_arm()

@@ -136,7 +136,7 @@ class Task(abc.ABC):
     rests_on: ClassVar[Mapping[str, str]] = MappingProxyType({})
     """Object -> the one it stands on or in at the start; all others stand clear of each other."""
     embodiment: ClassVar[str] = FR3_PAIR
-    """The robot that it is for (see `bench_tasks.embodiments`)."""
+    """The robot that it is for (see `bench_tasks.robots.embodiments`)."""
     time_limit_s: ClassVar[float] = 60.0
     max_plans: ClassVar[int] = 20
 

@@ -19,8 +19,8 @@ from tf2_msgs.msg import TFMessage
 
 from bench_tasks.errors import UsageError, unknown
 from bench_tasks.images import optical_frame
-from bench_tasks.node_ros import BenchNode, parameter, steady_timer
-from bench_tasks.node_ros import main as run_node
+from bench_tasks.ros.node_ros import BenchNode, parameter, steady_timer
+from bench_tasks.ros.node_ros import main as run_node
 from bench_tasks.vocabulary import ARMS
 from hardware.franka.looks import Looks
 from hardware.franka.reports_ros import FINGERS, JOINTS

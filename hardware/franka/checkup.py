@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from bench_tasks.kinematics import DualArm, dual_arm
+from bench_tasks.robots.kinematics import DualArm, dual_arm
 from bench_tasks.vocabulary import ARMS, MAX_OPENING_M
 from hardware.franka.calibration import Evidence, Fit, Mount, fit, matrix_of, pose_of
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bench_tasks.robots import JOINT_LIMITS_RAD
+from bench_tasks.robots.fr3 import JOINT_LIMITS_RAD
 from bench_tasks.view import SQUEEZE_M, compose, invert
 from bench_tasks.vocabulary import ARMS, MAX_OPENING_M, Scene
 

@@ -18,7 +18,7 @@ from bench_tasks.images import (
     parse_size,
     picture_size,
 )
-from bench_tasks.node_ros import PERIODIC
+from bench_tasks.ros.node_ros import PERIODIC
 from bench_tasks.streams import parse_streams, periods_between
 from bench_tasks.vocabulary import CameraFrame, WorldState
 from hardware.franka.cell import Cell

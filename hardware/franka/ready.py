@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from bench_tasks.errors import BenchError
-from bench_tasks.kinematics import DualArm
-from bench_tasks.robots import HOME_RAD
+from bench_tasks.robots.fr3 import HOME_RAD
+from bench_tasks.robots.kinematics import DualArm
 from bench_tasks.vocabulary import ARMS, MAX_OPENING_M, Scene
 from hardware.franka.cell import Cell
 from hardware.franka.drivers import Drivers

@@ -20,8 +20,8 @@ from tf2_msgs.msg import TFMessage
 
 from bench_tasks.errors import BenchError
 from bench_tasks.images import optical_frame
-from bench_tasks.kinematics import DualArm
-from bench_tasks.node_ros import LATCHED
+from bench_tasks.robots.kinematics import DualArm
+from bench_tasks.ros.node_ros import LATCHED
 from bench_tasks.vocabulary import ARMS
 from hardware.franka.cell import Cell
 from hardware.franka.drivers import Drivers

@@ -30,7 +30,7 @@ from rclpy.qos import (
 from sensor_msgs.msg import CameraInfo, CompressedImage, Image
 from tf2_msgs.msg import TFMessage
 
-from bench_tasks import cdr
+from bench_tasks.bags import cdr
 from bench_tasks.errors import BenchError, UsageError
 from bench_tasks.view import compose, invert
 from hardware.franka.cell import Cell

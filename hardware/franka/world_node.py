@@ -23,10 +23,11 @@ from std_srvs.srv import Trigger
 
 from bench_tasks.errors import BenchError
 from bench_tasks.images import DEFAULT_SIZE
-from bench_tasks.kinematics import dual_arm
-from bench_tasks.node_ros import LATCHED, LATEST, parameter, steady_timer
-from bench_tasks.node_ros import main as run_node
-from bench_tasks.robots import HOME_RAD
+from bench_tasks.robots.fr3 import HOME_RAD
+from bench_tasks.robots.kinematics import dual_arm
+from bench_tasks.ros.node_ros import LATCHED, LATEST, parameter, steady_timer
+from bench_tasks.ros.node_ros import main as run_node
+from bench_tasks.ros.world_ros import WorldBase
 from bench_tasks.vocabulary import (
     ARM_COLUMNS,
     ARMS,
@@ -36,7 +37,6 @@ from bench_tasks.vocabulary import (
     Scene,
     WorldState,
 )
-from bench_tasks.world_ros import WorldBase
 from hardware.franka.cell import read_cell
 from hardware.franka.drivers import Drivers
 from hardware.franka.link import Command

@@ -22,9 +22,9 @@ from typing import Any
 
 import numpy as np
 
-from bench_tasks import g1
 from bench_tasks.errors import BenchError
-from bench_tasks.unitree_hg import (
+from bench_tasks.robots import g1
+from bench_tasks.robots.unitree_hg import (
     ARM_SDK,
     HAND_STATE,
     JOINTS,
@@ -286,7 +286,7 @@ def _topics(settings: dict[str, Any], out: tuple[str, ...], into: tuple[str, ...
         from hardware.unitree.topics_ros import RosTopics
 
         return RosTopics(settings["domain"], out, into)
-    from bench_tasks.unitree_dds import VERSION, Dds
+    from bench_tasks.robots.unitree_dds import VERSION, Dds
 
     reason = unsafe(settings["interface"], VERSION, settings["accept_cyclonedds"])
     if reason:

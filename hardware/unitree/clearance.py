@@ -15,8 +15,8 @@ import coal
 import numpy as np
 import pinocchio as pin
 
-from bench_tasks import g1
-from bench_tasks.kinematics import se3
+from bench_tasks.robots import g1
+from bench_tasks.robots.kinematics import se3
 from bench_tasks.view import invert
 from bench_tasks.vocabulary import ARMS
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from bench_tasks import embodiments, g1
 from bench_tasks.errors import BenchError
+from bench_tasks.robots import embodiments, g1
 from bench_tasks.vocabulary import CONTROL_PERIOD_NS, ROBOT_PART, Scene
 from hardware.franka import ready
 from hardware.franka.signals import SILENT_S

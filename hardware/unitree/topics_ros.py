@@ -19,7 +19,7 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 
 from bench_tasks.errors import UsageError
-from bench_tasks.unitree_hg import TOPICS
+from bench_tasks.robots.unitree_hg import TOPICS
 
 __all__ = ["RosTopics", "ros_names"]
 

@@ -23,16 +23,16 @@ from rclpy.qos import qos_profile_sensor_data
 from std_msgs.msg import Bool, UInt64
 from std_srvs.srv import Trigger
 
-from bench_tasks import embodiments, g1
-from bench_tasks.embodiments import with_openings
 from bench_tasks.errors import BenchError
-from bench_tasks.g1_kinematics import UpperBody
 from bench_tasks.images import DEFAULT_SIZE
-from bench_tasks.node_ros import LATCHED, LATEST, parameter, steady_timer
-from bench_tasks.node_ros import main as run_node
+from bench_tasks.robots import embodiments, g1
+from bench_tasks.robots.embodiments import with_openings
+from bench_tasks.robots.g1_kinematics import UpperBody
+from bench_tasks.ros.node_ros import LATCHED, LATEST, parameter, steady_timer
+from bench_tasks.ros.node_ros import main as run_node
+from bench_tasks.ros.world_ros import WorldBase
 from bench_tasks.view import compose
 from bench_tasks.vocabulary import CameraFrame, Scene, WorldState
-from bench_tasks.world_ros import WorldBase
 from hardware.franka.pictures_ros import Pictures
 from hardware.franka.sensors_ros import Sensors
 from hardware.franka.signals import SILENT_S, Signals

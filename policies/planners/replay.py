@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench_tasks.bag import find_bags, read_bag
+from bench_tasks.bags.bag import find_bags, read_bag
 from bench_tasks.errors import BenchError, UsageError
 from bench_tasks.vocabulary import (
     Answer,

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bench_tasks.robots import (
+from bench_tasks.robots.fr3 import (
     JOINT_LIMITS_RAD,
     MAX_GRIPPER_SPEED_M_S,
     MAX_VELOCITY,
@@ -132,7 +132,7 @@ def _solved(
     embodiment: Embodiment, numbers: np.ndarray, arm: str, state: WorldState, scene: Scene
 ) -> np.ndarray:
     """Joints (rows, 7) that bring the TCP to the poses, by inverse kinematics."""
-    from bench_tasks.kinematics import dual_arm
+    from bench_tasks.robots.kinematics import dual_arm
     from bench_tasks.view import compose
 
     action, k = embodiment.action, ARMS.index(arm)

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from bench_tasks.errors import BenchError
-from bench_tasks.robots import base_position
+from bench_tasks.robots.fr3 import base_position
 from bench_tasks.vocabulary import ARMS, MAX_OPENING_M, CameraFrame, Scene, WorldState
 from policies.pictures import rgb
 from policies.remote.embodiment import Embodiment, Gripper, Key, Picture

@@ -14,8 +14,8 @@ import cv2
 import numpy as np
 
 from bench_tasks.errors import BenchError, UsageError
-from bench_tasks.kinematics import dual_arm
-from bench_tasks.robots import HOME_RAD, JOINT_NAMES
+from bench_tasks.robots.fr3 import HOME_RAD, JOINT_NAMES
+from bench_tasks.robots.kinematics import dual_arm
 from bench_tasks.vocabulary import (
     ARMS,
     MAX_OPENING_M,

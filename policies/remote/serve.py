@@ -24,7 +24,7 @@ from websockets.sync.server import Server, ServerConnection, serve
 import bench_tasks
 from bench_tasks.errors import BenchError, UsageError
 from bench_tasks.protocols import Policy
-from bench_tasks.robots import JOINT_NAMES
+from bench_tasks.robots.fr3 import JOINT_NAMES
 from bench_tasks.vocabulary import (
     ACTION_SIZE,
     ARM_COLUMNS,

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from bench_tasks.demonstrations import Demonstration
+from bench_tasks.bags.demonstration import Demonstration
 from bench_tasks.errors import UsageError
 from bench_tasks.vocabulary import ARM_COLUMNS
 from policies.wam.apart import told

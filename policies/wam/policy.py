@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from bench_tasks.dreams import DREAM
 from bench_tasks.errors import BenchError, UsageError
+from bench_tasks.verdicts.dreams import DREAM
 from bench_tasks.vocabulary import ActionChunk, Metadata, Observation, Plan, Scene, WorldState
 from policies.pictures import rgb
 from policies.wam.checkpoint import Checkpoint, load_checkpoint
@@ -39,7 +39,7 @@ class WamOptions:
     looks that it learnt from, the checkpoint's `stride`).
     `reuse`: cosine similarity of velocities above which one is used again (1: never).
     `threads`: of the processor. `dream`: compare predicted pictures with those that are seen when
-    their time has come, for the record (`bench_tasks.dreams`); the actions are the same.
+    their time has come, for the record (`bench_tasks.verdicts.dreams`); the actions are the same.
     """
 
     checkpoint: str = ""

@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
+from bench_tasks.bags.demonstrations import DataHash, read_demonstrations
 from bench_tasks.config import DEMONSTRATION_SEEDS
-from bench_tasks.demonstrations import DataHash, read_demonstrations
 from bench_tasks.errors import UsageError
 from policies.wam.data import Rows, rows_of
 from policies.wam.shape import MOSAIC, VIEWS, Shape, mosaic

@@ -13,9 +13,9 @@ import cv2
 import numpy as np
 import torch
 
+from bench_tasks.commands.progress import duration
 from bench_tasks.manifest import replacing
-from bench_tasks.progress import duration
-from bench_tasks.report_style import CSS
+from bench_tasks.reports.report_style import CSS
 from policies.wam.checkpoint import Checkpoint
 from policies.wam.train import Trainer
 from policies.wam.video_score import CHUNKS, dream, pictures, score_video

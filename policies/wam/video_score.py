@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from bench_tasks.dreams import Mean
+from bench_tasks.verdicts.dreams import Mean
 from policies.wam.autoencoder import Autoencoder
 from policies.wam.checkpoint import Checkpoint
 from policies.wam.data import Rows
@@ -87,7 +87,7 @@ def picture_errors(
     autoencoder: Autoencoder, predicted: Tensor, true: Tensor, true_latents: Tensor,
     still: Tensor, still_latents: Tensor,
 ) -> dict[str, float]:
-    """Errors as in `bench_tasks.dreams`, of one predicted picture's latents (1, c, ..).
+    """Errors as in `bench_tasks.verdicts.dreams`, of one predicted picture's latents (1, c, ..).
 
     `true` is the picture (1, 3, h, w) uint8 that came, `still` the one the prediction began with.
     """

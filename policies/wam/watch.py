@@ -34,7 +34,7 @@ class Watch:
 
     @torch.no_grad()
     def compare(self, seq: int, picture: Tensor, latents: Tensor) -> dict:
-        """What a `bench_tasks.dreams` event holds, for the predictions due at state `seq`.
+        """What a `bench_tasks.verdicts.dreams` event holds, for the predictions due at state `seq`.
 
         `picture` (1, 3, h, w) uint8 and its `latents` are what is seen. Predictions for states
         that passed unseen are counted, not compared with a picture of another time.

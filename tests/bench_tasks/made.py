@@ -10,8 +10,9 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from bench_tasks import g1, tasks
-from bench_tasks.monitor import Monitor
+from bench_tasks import tasks
+from bench_tasks.robots import g1
+from bench_tasks.verdicts.monitor import Monitor
 from bench_tasks.vocabulary import (
     CONTROL_PERIOD_NS,
     ROBOT_PART,
@@ -179,7 +180,7 @@ import os, signal, sys
 sys.path[:0] = sys.argv[2:]
 import made
 from pathlib import Path
-from bench_tasks.recording import BagSink
+from bench_tasks.bags.recording import BagSink
 made.feed(BagSink(Path(sys.argv[1])), 200, last=False)
 os.kill(os.getpid(), signal.SIGKILL)
 """

@@ -6,10 +6,10 @@ import made
 import pytest
 from mcap.writer import CompressionType, Writer
 
-from bench_tasks import cdr
-from bench_tasks.bag import find_bags, frames, messages, read_bag
+from bench_tasks.bags import cdr
+from bench_tasks.bags.bag import find_bags, frames, messages, read_bag
+from bench_tasks.bags.recording import BagSink
 from bench_tasks.errors import UsageError
-from bench_tasks.recording import BagSink
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from mcap_ros2._dynamic import generate_dynamic
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
-from bench_tasks import cdr, images, interfaces
+from bench_tasks import images
+from bench_tasks.bags import cdr, interfaces
 from bench_tasks.vocabulary import ActionChunk, CameraFrame, Depth, Event, Verdict
 
 MSG_DIR = Path(__file__).parents[2] / "ros_ws" / "src" / "bench_interfaces" / "msg"
@@ -186,7 +187,7 @@ from rclpy.serialization import deserialize_message, serialize_message
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import CameraInfo, CompressedImage, Image, JointState
 sys.path[:0] = sys.argv[1:]
-from bench_tasks import cdr
+from bench_tasks.bags import cdr
 import test_cdr
 for kind in (Clock, CameraInfo, CompressedImage, Image, JointState):
     name = f"{kind.__module__.split('.')[0]}/msg/{kind.__name__}"

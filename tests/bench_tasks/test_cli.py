@@ -14,8 +14,8 @@ import made
 import pytest
 
 from bench_tasks import tasks
+from bench_tasks.bags.recording import BagSink
 from bench_tasks.cli import main
-from bench_tasks.recording import BagSink
 
 ROOT = Path(__file__).parents[2]
 FIELDS = {

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from bench_tasks import runner, tasks
-from bench_tasks.bag import read_bag
+from bench_tasks.bags.bag import read_bag
 from bench_tasks.config import RunConfig
-from bench_tasks.coordination import Coordination
-from bench_tasks.scoring import score_bag
+from bench_tasks.verdicts.coordination import Coordination
+from bench_tasks.verdicts.scoring import score_bag
 from bench_tasks.view import View, quat_from_yaw
 from bench_tasks.vocabulary import CONTROL_PERIOD_NS, Grasp, ObjectInfo, Scene, WorldState
 

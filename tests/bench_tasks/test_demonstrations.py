@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from bench_tasks import runner
-from bench_tasks.bag import frames, read_bag
+from bench_tasks.bags.bag import frames, read_bag
+from bench_tasks.bags.demonstrations import data_hash, read_demonstrations
+from bench_tasks.bags.recording import BagSink
 from bench_tasks.cli import main
-from bench_tasks.collect import CollectConfig, Disturbance
+from bench_tasks.commands.collect import CollectConfig, Disturbance
 from bench_tasks.config import DEMONSTRATION_SEEDS, RunConfig
-from bench_tasks.demonstrations import data_hash, read_demonstrations
 from bench_tasks.errors import UsageError
-from bench_tasks.recording import BagSink
 from bench_tasks.vocabulary import ARMS
 
 FIRST, LAST = DEMONSTRATION_SEEDS[0], DEMONSTRATION_SEEDS[-1]

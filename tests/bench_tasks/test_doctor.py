@@ -7,8 +7,8 @@ import pytest
 
 import bench_tasks.tasks as tasks
 import policies
-from bench_tasks import doctor
 from bench_tasks.cli import main
+from bench_tasks.commands import doctor
 
 
 def test_it_is_well_here_and_every_illness_would_name_a_remedy(capsys):

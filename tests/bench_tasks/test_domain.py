@@ -6,11 +6,14 @@ import sys
 
 import pytest
 
-from bench_tasks import domain
-from bench_tasks.domain import claim_domain
 from bench_tasks.errors import UsageError
+from bench_tasks.ros import domain
+from bench_tasks.ros.domain import claim_domain
 
-CLAIM = "import bench_tasks.domain as d, sys; print(d.claim_domain(), flush=True); sys.stdin.read()"
+CLAIM = (
+    "import bench_tasks.ros.domain as d, sys; print(d.claim_domain(), flush=True); "
+    "sys.stdin.read()"
+)
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bench_tasks import scoring
-from bench_tasks.dreams import DREAM, ERRORS, check_dreams, dreams_of
-from bench_tasks.report_dreams import dreams
+from bench_tasks.reports.report_dreams import dreams
+from bench_tasks.verdicts import score_files
+from bench_tasks.verdicts.dreams import DREAM, ERRORS, check_dreams, dreams_of
 from bench_tasks.vocabulary import Event
 
 
@@ -97,7 +97,7 @@ def test_dreams_survive_the_bag_and_stand_beside_the_deeds(tmp_path, monkeypatch
     import policies
     from bench_tasks import runner
     from bench_tasks.config import RunConfig
-    from bench_tasks.report import page
+    from bench_tasks.reports.report import page
 
     monkeypatch.setitem(policies.POLICIES, "dreamer", f"{__name__}:Dreamer")
     monkeypatch.setattr(policies, "load", lambda *_: Dreamer)
@@ -105,7 +105,7 @@ def test_dreams_survive_the_bag_and_stand_beside_the_deeds(tmp_path, monkeypatch
     config = RunConfig(("lift_pot",), policy="dreamer", cameras=(), out=str(tmp_path / "out"),
                        planner="expert", execution=execution)  # fmt: skip
     (live,) = runner.run(config).episodes
-    (scored,) = scoring.load_scores(scoring.newest_scores(tmp_path / "out"))
+    (scored,) = score_files.load_scores(score_files.newest_scores(tmp_path / "out"))
     assert scored.dreams == live.dreams == dreams_of(
         [event(told(0.5, pixel=0.01, latent=0.5, still_latent=0.2))]
         * live.dreams["horizons"]["0.5"]["pictures"]

@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from bench_tasks.config import RunConfig
-from bench_tasks.dynamics import Dynamics, read_dynamics
 from bench_tasks.errors import UsageError
+from bench_tasks.robots.dynamics import Dynamics, read_dynamics
 
 
 def dynamics() -> Dynamics:

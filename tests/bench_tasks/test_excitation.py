@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from made import scene, state
 
-from bench_tasks import embodiments
+from bench_tasks.bags.recording import BagSink
 from bench_tasks.cli import main
-from bench_tasks.dynamics import Dynamics
 from bench_tasks.errors import UsageError
 from bench_tasks.excitation import Fit, read_excitation
-from bench_tasks.recording import BagSink
+from bench_tasks.robots import embodiments
+from bench_tasks.robots.dynamics import Dynamics
 
 COUNT = 301
 """States of 6 s."""

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import made
 
-from bench_tasks import cdr
-from bench_tasks.bag import messages
-from bench_tasks.recording import TOPICS, BagSink
+from bench_tasks.bags import cdr
+from bench_tasks.bags.bag import messages
+from bench_tasks.bags.recording import TOPICS, BagSink
 
 LAYOUT = json.loads((Path(__file__).parents[2] / "docs" / "foxglove_layout.json").read_text())
 PANELS = LAYOUT["configById"]

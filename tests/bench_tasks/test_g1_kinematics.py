@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bench_tasks import g1
-from bench_tasks.g1_kinematics import LIMIT_MARGIN_RAD, upper_body
+from bench_tasks.robots import g1
+from bench_tasks.robots.g1_kinematics import LIMIT_MARGIN_RAD, upper_body
 from bench_tasks.vocabulary import ARMS
 from sim.g1 import G1Body, build_g1_cell
 

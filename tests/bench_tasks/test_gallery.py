@@ -11,8 +11,8 @@ import pytest
 
 from bench_tasks import tasks
 from bench_tasks.cli import main
-from bench_tasks.gallery import page, section
-from bench_tasks.progress import Progress
+from bench_tasks.commands.gallery import page, section
+from bench_tasks.commands.progress import Progress
 from sim.cameras import camera_info
 from sim.portrait import RENDERED, SIZE, window
 from sim.world import SimWorld
@@ -123,7 +123,7 @@ def test_mistakes_are_one_line(tmp_path, capsys):
 
 @pytest.mark.slow
 def test_the_whole_page_comes_out_the_same(tmp_path):
-    from bench_tasks.gallery import gallery
+    from bench_tasks.commands.gallery import gallery
 
     names = tuple(tasks.names())
     made = gallery(tmp_path, names, progress=Progress(len(names)))

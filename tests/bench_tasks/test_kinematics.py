@@ -7,8 +7,8 @@ import re
 import numpy as np
 import pytest
 
-from bench_tasks.kinematics import LIMIT_MARGIN_RAD, dual_arm
-from bench_tasks.robots import HOME_RAD, base_position
+from bench_tasks.robots.fr3 import HOME_RAD, base_position
+from bench_tasks.robots.kinematics import LIMIT_MARGIN_RAD, dual_arm
 from bench_tasks.view import rotation_matrix
 from bench_tasks.vocabulary import ARMS
 from sim.scene import build_cell

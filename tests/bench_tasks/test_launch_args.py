@@ -3,9 +3,9 @@
 import pytest
 
 from bench_tasks import tasks
+from bench_tasks.commands.humanoid_args import humanoid_tasks
+from bench_tasks.commands.launch_args import ARGUMENTS, read, refuse_undeclared
 from bench_tasks.errors import UsageError
-from bench_tasks.humanoid_args import humanoid_tasks
-from bench_tasks.launch_args import ARGUMENTS, read, refuse_undeclared
 
 
 @pytest.fixture

@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 
 from bench_tasks import runner
+from bench_tasks.bags.demonstration import Demonstration
+from bench_tasks.bags.demonstrations import data_hash, read_demonstrations
+from bench_tasks.bags.lerobot_reader import EPISODES, INFO
+from bench_tasks.bags.lerobot_writer import NAMES, write_dataset
 from bench_tasks.cli import main
-from bench_tasks.collect import CollectConfig
-from bench_tasks.demonstrations import Demonstration, data_hash, read_demonstrations
+from bench_tasks.commands.collect import CollectConfig
 from bench_tasks.errors import BenchError, UsageError
-from bench_tasks.lerobot_reader import EPISODES, INFO
-from bench_tasks.lerobot_writer import NAMES, write_dataset
 
 pytest.importorskip("pyarrow")
 pytest.importorskip("av")

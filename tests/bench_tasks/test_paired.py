@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from bench_tasks import scoring
 from bench_tasks.cli import main
 from bench_tasks.errors import UsageError
-from bench_tasks.paired import Side, compare, results_of
-from bench_tasks.paired_page import page, text
-from bench_tasks.scoring import EpisodeScore
+from bench_tasks.reports.paired import Side, compare, results_of
+from bench_tasks.reports.paired_page import page, text
+from bench_tasks.verdicts import score_files, scoring
+from bench_tasks.verdicts.episode_score import EpisodeScore
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -121,7 +121,7 @@ def test_the_page_shows_every_pair_that_counts():
 
 def saved(folder: Path, found: list[EpisodeScore]) -> Path:
     folder.mkdir()
-    scoring.save_scores(folder, found)
+    score_files.save_scores(folder, found)
     return folder
 
 
@@ -153,7 +153,7 @@ def test_recordings_come_before_result_files(tmp_path):
     folder = tmp_path / "run"
     (folder / "bag").mkdir(parents=True)
     (folder / "bag" / "in_order.mcap").write_bytes((GOLDEN / "in_order.mcap").read_bytes())
-    scoring.save_scores(folder, SIM)
+    score_files.save_scores(folder, SIM)
     assert [(e.task, e.seed) for e in results_of(folder)] == [
         (e.task, e.seed) for e in scoring.score_folder(folder)
     ]

@@ -4,8 +4,8 @@ import io
 
 import pytest
 
-from bench_tasks import progress as module
-from bench_tasks.progress import Progress, duration
+from bench_tasks.commands import progress as module
+from bench_tasks.commands.progress import Progress, duration
 
 
 @pytest.mark.parametrize(

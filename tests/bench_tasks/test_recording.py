@@ -12,9 +12,9 @@ from mcap.reader import make_reader
 from mcap_ros2.decoder import DecoderFactory
 from rosbags.rosbag2 import Reader
 
-from bench_tasks import cdr
+from bench_tasks.bags import cdr
+from bench_tasks.bags.recording import BagSink, BagWriter, HashSink
 from bench_tasks.errors import BenchError, UsageError
-from bench_tasks.recording import BagSink, BagWriter, HashSink
 from bench_tasks.vocabulary import Verdict
 
 

@@ -8,11 +8,11 @@ from html.parser import HTMLParser
 import made
 import pytest
 
-from bench_tasks import report
+from bench_tasks.bags.recording import BagSink
 from bench_tasks.errors import UsageError
-from bench_tasks.recording import BagSink
-from bench_tasks.scoring import EpisodeScore
-from bench_tasks.summary import by_task, by_tier, category, together
+from bench_tasks.reports import report
+from bench_tasks.reports.summary import by_task, by_tier, category, together
+from bench_tasks.verdicts.episode_score import EpisodeScore
 from bench_tasks.vocabulary import CONTROL_PERIOD_NS, CameraFrame
 
 VOID = {"meta", "img", "br", "link"}
@@ -230,7 +230,7 @@ def test_success_by_help_is_shown_when_several_were_given():
 
 
 def test_a_result_file_from_before_there_was_a_diagnosis_is_not_called_wrong(folder):
-    from bench_tasks.scoring import newest_scores
+    from bench_tasks.verdicts.score_files import newest_scores
 
     report.write_report(folder)
     path = newest_scores(folder)

@@ -8,14 +8,15 @@ import made
 import pytest
 
 import policies
-from bench_tasks import embodiments, runner
-from bench_tasks.collect import CollectConfig
+from bench_tasks import runner
+from bench_tasks.bags.demonstrations import read_demonstrations
+from bench_tasks.bags.recording import BagSink
+from bench_tasks.commands.collect import CollectConfig
 from bench_tasks.config import RunConfig
-from bench_tasks.demonstrations import read_demonstrations
 from bench_tasks.errors import UnscoredError, UsageError
-from bench_tasks.monitor import Monitor
-from bench_tasks.recording import BagSink
+from bench_tasks.robots import embodiments
 from bench_tasks.tasks import get
+from bench_tasks.verdicts.monitor import Monitor
 from policies.by_robot import RobotSkills
 from policies.humanoid import HumanoidPolicy
 from policies.skills import SkillOptions, SkillPolicy

@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from bench_tasks import runner
-from bench_tasks.bag import frames, read_bag
+from bench_tasks.bags.bag import frames, read_bag
+from bench_tasks.bags.recording import RecordingError
 from bench_tasks.config import RunConfig
 from bench_tasks.errors import BenchError, UsageError
 from bench_tasks.object_sets import ObjectSet, read_set
-from bench_tasks.recording import RecordingError
-from bench_tasks.scoring import load_scores, score_folder
+from bench_tasks.verdicts.score_files import load_scores
+from bench_tasks.verdicts.scoring import score_folder
 
 QUICK = RunConfig(("lift_pot",), episodes=2, cameras=())
 

@@ -9,18 +9,13 @@ from pathlib import Path
 import made
 import pytest
 
-from bench_tasks import cdr
+from bench_tasks.bags import cdr
+from bench_tasks.bags.recording import BagSink
 from bench_tasks.errors import BenchError, UsageError
-from bench_tasks.recording import BagSink
-from bench_tasks.scored_runs import wrong_episodes, wrong_runs
-from bench_tasks.scoring import (
-    load_scores,
-    newest_scores,
-    save_scores,
-    score_bag,
-    score_folder,
-)
-from bench_tasks.summary import by_task
+from bench_tasks.reports.summary import by_task
+from bench_tasks.verdicts.score_files import load_scores, newest_scores, save_scores
+from bench_tasks.verdicts.scored_runs import wrong_episodes, wrong_runs
+from bench_tasks.verdicts.scoring import score_bag, score_folder
 from bench_tasks.vocabulary import Verdict
 
 HERE = Path(__file__).parent
@@ -436,7 +431,7 @@ class Blocker:
 sys.meta_path.insert(0, Blocker())
 sys.path.insert(0, sys.argv[1])
 from pathlib import Path
-from bench_tasks.scoring import score_bag
+from bench_tasks.verdicts.scoring import score_bag
 score = score_bag(Path(sys.argv[2]))
 assert score.success and score.agrees, score
 try:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from bench_tasks.stats import mmrv, pearson, wilson
+from bench_tasks.reports.stats import mmrv, pearson, wilson
 
 
 @pytest.mark.parametrize(

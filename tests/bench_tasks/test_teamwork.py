@@ -9,13 +9,13 @@ import made
 import numpy as np
 import pytest
 
-from bench_tasks import scoring
-from bench_tasks.kinematics import dual_arm
-from bench_tasks.recording import BagSink
-from bench_tasks.report_teamwork import teamwork
-from bench_tasks.robots import HOME_RAD
-from bench_tasks.scoring import EpisodeScore
-from bench_tasks.teamwork import (
+from bench_tasks.bags.recording import BagSink
+from bench_tasks.reports.report_teamwork import teamwork
+from bench_tasks.robots.fr3 import HOME_RAD
+from bench_tasks.robots.kinematics import dual_arm
+from bench_tasks.verdicts import score_files, scoring
+from bench_tasks.verdicts.episode_score import EpisodeScore
+from bench_tasks.verdicts.teamwork import (
     MEASURES,
     PARTNER,
     check_teamwork,
@@ -161,8 +161,8 @@ def test_it_is_in_a_recordings_score_and_its_result_file(tmp_path):
     sink.writer.close(wall_s=1.5)
     score = scoring.score_bag(tmp_path / "000003")
     assert score.scored and score.teamwork["acted_s"] > 0 and score.teamwork["partner"] == {}
-    path = scoring.save_scores(tmp_path, [score])
-    assert scoring.load_scores(path)[0].teamwork == score.teamwork
+    path = score_files.save_scores(tmp_path, [score])
+    assert score_files.load_scores(path)[0].teamwork == score.teamwork
 
 
 def test_the_report_shows_agents_beside_the_joint_policy():

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from bench_tasks.scoring import EpisodeScore
-from bench_tasks.usage import KEYS, check_usage, usage_of, usage_table
+from bench_tasks.verdicts.episode_score import EpisodeScore
+from bench_tasks.verdicts.usage import KEYS, check_usage, usage_of, usage_table
 from bench_tasks.vocabulary import Event
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench_tasks import cdr
-from bench_tasks.kinematics import dual_arm
-from bench_tasks.robots import HOME_RAD, JOINT_LIMITS_RAD, MAX_ACCELERATION, MAX_VELOCITY
+from bench_tasks.bags import cdr
+from bench_tasks.robots.fr3 import HOME_RAD, JOINT_LIMITS_RAD, MAX_ACCELERATION, MAX_VELOCITY
+from bench_tasks.robots.kinematics import dual_arm
 from bench_tasks.vocabulary import ARM_COLUMNS, ActionChunk
 from hardware import safety, safety_motion
 from hardware.safety import Supervisor

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bench_tasks import embodiments, g1
+from bench_tasks.robots import embodiments, g1
 from bench_tasks.vocabulary import ROBOT_PART, ActionChunk, ObjectInfo, Scene, WorldState
 from hardware.safety import Supervisor
 from hardware.safety_limits import read_limits

@@ -15,7 +15,7 @@ import pytest
 
 import policies
 from bench_tasks import tasks
-from bench_tasks.robots import HOME_RAD
+from bench_tasks.robots.fr3 import HOME_RAD
 from bench_tasks.tasks.base import Ask
 from bench_tasks.vocabulary import (
     ARMS,

@@ -9,10 +9,10 @@ import pytest
 from test_floors import SCENE, home, state
 
 import policies
-from bench_tasks import embodiments
 from bench_tasks.errors import BenchError, UsageError
-from bench_tasks.kinematics import dual_arm
-from bench_tasks.robots import JOINT_LIMITS_RAD, MAX_ACCELERATION, MAX_VELOCITY
+from bench_tasks.robots import embodiments
+from bench_tasks.robots.fr3 import JOINT_LIMITS_RAD, MAX_ACCELERATION, MAX_VELOCITY
+from bench_tasks.robots.kinematics import dual_arm
 from bench_tasks.vocabulary import Observation
 from policies.excite import MIN_HEIGHT_M, ExciteOptions, ExcitePolicy, multi_sine
 

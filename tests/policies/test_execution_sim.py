@@ -7,12 +7,13 @@ import pytest
 
 import policies
 from bench_tasks import runner, tasks
-from bench_tasks.bag import read_bag
+from bench_tasks.bags.bag import read_bag
+from bench_tasks.bags.recording import HashSink
 from bench_tasks.config import RunConfig
 from bench_tasks.episode import run_episode
 from bench_tasks.execution import CALL, execution_of
-from bench_tasks.recording import HashSink
-from bench_tasks.scoring import load_scores, score_folder
+from bench_tasks.verdicts.score_files import load_scores
+from bench_tasks.verdicts.scoring import score_folder
 from bench_tasks.vocabulary import ActionChunk, Metadata
 from sim.world import SimWorld
 

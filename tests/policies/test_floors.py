@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import policies
-from bench_tasks import embodiments
 from bench_tasks.errors import UsageError
-from bench_tasks.robots import JOINT_LIMITS_RAD
+from bench_tasks.robots import embodiments
+from bench_tasks.robots.fr3 import JOINT_LIMITS_RAD
 from bench_tasks.vocabulary import (
     MAX_OPENING_M,
     ObjectInfo,

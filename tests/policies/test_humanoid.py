@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bench_tasks import embodiments, g1
+from bench_tasks.robots import embodiments, g1
 from bench_tasks.vocabulary import ARMS, Observation, Plan, SkillCall
 from policies.humanoid import MISSED_M, HumanoidOptions, HumanoidPolicy
 from sim.world import SimWorld

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bench_tasks.kinematics import dual_arm
-from bench_tasks.robots import HOME_RAD, MAX_ACCELERATION, MAX_VELOCITY
+from bench_tasks.robots.fr3 import HOME_RAD, MAX_ACCELERATION, MAX_VELOCITY
+from bench_tasks.robots.kinematics import dual_arm
 from bench_tasks.vocabulary import ARMS, CONTROL_PERIOD_NS, MAX_OPENING_M
 from policies.motion import (
     SPEED_SCALE,

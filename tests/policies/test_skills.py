@@ -9,7 +9,7 @@ import pytest
 from bench_tasks import tasks
 from bench_tasks.episode import run_episode
 from bench_tasks.errors import UsageError
-from bench_tasks.robots import HOME_RAD, MAX_VELOCITY
+from bench_tasks.robots.fr3 import HOME_RAD, MAX_VELOCITY
 from bench_tasks.tasks.families.layouts import upright
 from bench_tasks.view import View
 from bench_tasks.vocabulary import ARMS, ActionChunk, Observation, Plan, SkillCall

@@ -47,7 +47,7 @@ class Nodes:
     ) -> subprocess.Popen:
         """Start a node of the project with parameters and remappings (`old:=new`)."""
         words = [f"{key}:={json.dumps(value)}" for key, value in parameters.items()]
-        code = f"{self.before}from bench_tasks.start import {name}; {name}()"
+        code = f"{self.before}from bench_tasks.ros.start import {name}; {name}()"
         options = ["--ros-args", *itertools.chain.from_iterable(("-p", word) for word in words)]
         options += itertools.chain.from_iterable(("-r", rule) for rule in remap)
         with open(self.folder / f"{name}.log", "wb") as log:
@@ -140,7 +140,7 @@ def client(nodes, monkeypatch):
     from rclpy.executors import SingleThreadedExecutor
     from rclpy.signals import SignalHandlerOptions
 
-    from bench_tasks.node_ros import BenchNode
+    from bench_tasks.ros.node_ros import BenchNode
 
     for key in ("ROS_AUTOMATIC_DISCOVERY_RANGE", "FASTDDS_BUILTIN_TRANSPORTS"):
         monkeypatch.setenv(key, nodes.env[key])
@@ -165,7 +165,7 @@ class World:
         from bench_interfaces.msg import ActionChunk, EpisodeEvent, WorldState
         from bench_interfaces.srv import LoadEpisode
 
-        from bench_tasks.node_ros import TRACK, wait_for_listeners
+        from bench_tasks.ros.node_ros import TRACK, wait_for_listeners
 
         self.nodes, self.client = nodes, client
         nodes.start("world", **parameters)
@@ -181,7 +181,7 @@ class World:
         self.start = self.state()
 
     def caller(self, kind, name):
-        from bench_tasks.node_ros import Caller
+        from bench_tasks.ros.node_ros import Caller
 
         made = Caller(self.client, kind, name, DEADLINE_S)
         end = time.monotonic() + DEADLINE_S
@@ -191,17 +191,17 @@ class World:
         return made
 
     def state(self):
-        from bench_tasks.cdr import decode_state
+        from bench_tasks.bags.cdr import decode_state
 
         return decode_state(self.states.get(timeout=DEADLINE_S))
 
     def event(self):
-        from bench_tasks.cdr import decode_event
+        from bench_tasks.bags.cdr import decode_event
 
         return decode_event(self.events.get(timeout=DEADLINE_S))
 
     def send(self, seq: int, values: np.ndarray) -> None:
-        from bench_tasks.cdr import encode_chunk
+        from bench_tasks.bags.cdr import encode_chunk
         from bench_tasks.vocabulary import ActionChunk
 
         self.chunks.publish(encode_chunk(ActionChunk(seq, values), 0, 20_000_000))

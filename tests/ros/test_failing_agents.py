@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from bench_tasks import scoring
-from bench_tasks.bag import read_bag
+from bench_tasks.bags.bag import read_bag
 from bench_tasks.config import RunConfig
 from bench_tasks.runner import run
+from bench_tasks.verdicts import score_files
 
 pytestmark = pytest.mark.ros
 
@@ -50,7 +50,7 @@ def test_the_same_failure_both_ways_and_the_run_goes_on(
     assert json.loads((out / "run.json").read_text())["status"] == "complete"
     run(RunConfig((task,), episodes=2, out=str(here), **chosen))
     for ours, theirs in zip(
-        *(scoring.load_scores(scoring.newest_scores(folder)) for folder in (out, here)),
+        *(score_files.load_scores(score_files.newest_scores(folder)) for folder in (out, here)),
         strict=True,
     ):
         assert ours.scored and not ours.success and ours.agrees

@@ -7,13 +7,13 @@ import signal
 
 import pytest
 
-from bench_tasks import scoring
+from bench_tasks.verdicts import score_files
 
 pytestmark = pytest.mark.ros
 
 
 def only_score(out):
-    (score,) = scoring.load_scores(scoring.newest_scores(out))
+    (score,) = score_files.load_scores(score_files.newest_scores(out))
     return score
 
 
@@ -59,7 +59,7 @@ def test_a_dead_planner_ends_the_episode_and_the_run(nodes, tmp_path):
     run = json.loads((out / "run.json").read_text())
     assert (run["status"], run["cause"]) == ("failed", "node /planner is gone")
     assert "success" in nodes.log("task") and "Traceback" not in nodes.log("task")
-    assert scoring.load_scores(scoring.newest_scores(out))[0].success
+    assert score_files.load_scores(score_files.newest_scores(out))[0].success
 
 
 def test_a_killed_recorder_leaves_a_readable_bag(nodes, tmp_path):
@@ -79,7 +79,7 @@ def test_a_folder_that_holds_a_run_is_refused(nodes, tmp_path):
     out = tmp_path / "out"
     nodes.start_all(out, tasks="spatial_sparse", episodes=2)
     assert nodes.wait("task") == 0, nodes.logs()
-    assert [s.seed for s in scoring.load_scores(scoring.newest_scores(out))] == [0, 1]
+    assert [s.seed for s in score_files.load_scores(score_files.newest_scores(out))] == [0, 1]
     nodes.start("task", tasks="spatial_sparse", out=str(out))
     assert nodes.wait("task") == 2
     assert "holds a run already" in nodes.log("task")

@@ -10,7 +10,7 @@ pytest.importorskip("rclpy")
 pytest.importorskip("bench_interfaces")
 
 from bench_tasks.errors import BenchError, UsageError  # noqa: E402
-from bench_tasks.robots import HOME_RAD  # noqa: E402
+from bench_tasks.robots.fr3 import HOME_RAD  # noqa: E402
 from bench_tasks.vocabulary import ARMS, ActionChunk  # noqa: E402
 from hardware.franka.cell import read_cell  # noqa: E402
 from hardware.franka.signals import Signals  # noqa: E402
@@ -233,7 +233,7 @@ def test_pictures_of_every_kind_come_out_as_jpeg_of_one_size():
 
 
 def test_pictures_carry_the_states_stamp_and_a_calibration_of_their_size():
-    from bench_tasks import cdr
+    from bench_tasks.bags import cdr
     from hardware.franka.pictures_ros import Pictures
 
     node, cell = Node(), read_cell("cell")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from bench_tasks import scoring
+from bench_tasks.verdicts import score_files
 
 pytestmark = pytest.mark.ros
 ROOT = Path(__file__).resolve().parents[2]
@@ -120,7 +120,7 @@ def test_a_launch_evaluates_reports_and_leaves_nothing(launch, nodes, tmp_path):
         "bimanual.launch.py", "tasks:=spatial_sparse", "seed:=3", *chosen, f"out:={out}"
     )
     assert process.wait(LIMIT_S) == 0, log(tmp_path)
-    (score,) = scoring.load_scores(scoring.newest_scores(out))
+    (score,) = score_files.load_scores(score_files.newest_scores(out))
     assert score.success and score.agrees and score.seed == 3
     assert node_pids(nodes.domain) == {}
     assert "Traceback" not in log(tmp_path)
@@ -144,7 +144,7 @@ def test_the_humanoid_has_a_launch_of_its_own(launch, nodes, tmp_path):
         "humanoid.launch.py", "tasks:=reach_both_hands", "seed:=1", f"out:={out}"
     )
     assert process.wait(LIMIT_S) == 0, log(tmp_path)
-    (score,) = scoring.load_scores(scoring.newest_scores(out))
+    (score,) = score_files.load_scores(score_files.newest_scores(out))
     assert score.success and score.agrees and (score.task, score.seed) == ("reach_both_hands", 1)
     assert node_pids(nodes.domain) == {} and "Traceback" not in log(tmp_path)
 
@@ -160,7 +160,7 @@ def test_a_killed_node_ends_the_launch_with_its_status(launch, nodes, tmp_path, 
     run = json.loads((out / "run.json").read_text())
     gone = f"node /{victim.removesuffix('_node')} is gone"
     assert (run["status"], run["cause"]) == ("failed", gone)
-    assert scoring.load_scores(scoring.newest_scores(out))[0].success
+    assert score_files.load_scores(score_files.newest_scores(out))[0].success
 
 
 def test_ctrl_c_ends_everything_and_keeps_what_is_finished(launch, nodes, tmp_path):

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from bench_tasks import scoring, tasks
-from bench_tasks.bag import read_bag
+from bench_tasks import tasks
+from bench_tasks.bags.bag import read_bag
 from bench_tasks.config import RunConfig
 from bench_tasks.runner import run
+from bench_tasks.verdicts import score_files, scoring
 
 pytestmark = pytest.mark.ros
 
@@ -52,7 +53,7 @@ def test_ros_and_in_process_record_the_same(nodes, tmp_path):
         compare(over_ros / name / "000000", in_process / name / "000000")
     run_json = json.loads((over_ros / "run.json").read_text())
     assert run_json["status"] == "complete" and run_json["agreeing"] == len(names)
-    assert scoring.newest_scores(over_ros) is not None
+    assert score_files.newest_scores(over_ros) is not None
     assert (over_ros / "report.html").stat().st_size > 1000
     assert "live and offline verdict agree in 4 of 4 episodes" in nodes.log("task")
 
@@ -70,7 +71,7 @@ def test_chunks_are_executed_the_same(nodes, known, tmp_path, chosen):
     over_ros, in_process = both(nodes, tmp_path, ["lift_pot"], 1, policy="waves", **chosen)
     compare(over_ros / "lift_pot" / "000000", in_process / "lift_pot" / "000000")
     for out in (over_ros, in_process):
-        (score,) = scoring.load_scores(scoring.newest_scores(out))
+        (score,) = score_files.load_scores(score_files.newest_scores(out))
         how = score.execution
         assert how["mode"] == chosen["execution"] and score.evaluated
         if chosen["execution"] == "rtc":
@@ -102,7 +103,7 @@ def test_floors_fail_but_are_evaluated(nodes, tmp_path):
     out = tmp_path / "out"
     nodes.start_all(out, tasks="lift_pot", policy="hold")
     assert nodes.wait("task") == 0, nodes.logs()
-    (score,) = scoring.load_scores(scoring.newest_scores(out))
+    (score,) = score_files.load_scores(score_files.newest_scores(out))
     assert score.scored and score.agrees and not score.success
     assert score.cause.startswith("time limit")
 
@@ -117,4 +118,4 @@ def test_every_node_ends_quietly_on_a_signal(nodes, tmp_path):
     assert statuses == {"world": 0, "planner": 0, "policy": 0, "recorder": 0, "task": 130}
     assert "Traceback" not in nodes.logs()
     assert json.loads((out / "run.json").read_text())["status"] == "interrupted"
-    assert scoring.load_scores(scoring.newest_scores(out))[0].success
+    assert score_files.load_scores(score_files.newest_scores(out))[0].success

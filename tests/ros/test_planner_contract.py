@@ -12,8 +12,8 @@ from bench_interfaces.srv import Ask, Plan, ResetAgent
 import policies
 from bench_tasks import tasks
 from bench_tasks.errors import BenchError, UsageError
-from bench_tasks.node_ros import Caller
-from bench_tasks.remote_ros import RemotePlanner
+from bench_tasks.ros.node_ros import Caller
+from bench_tasks.ros.remote_ros import RemotePlanner
 from bench_tasks.tasks.base import Ask as AskStep
 from bench_tasks.vocabulary import Observation, PlanRequest
 from sim.world import SimWorld

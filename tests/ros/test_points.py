@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from bench_tasks.bag import measured_frames, read_bag
+from bench_tasks.bags.bag import measured_frames, read_bag
 from bench_tasks.config import RunConfig
 from bench_tasks.runner import run
 from tests.policies.planners.model_server import ModelServer

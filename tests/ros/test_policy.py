@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from bench_tasks import cdr
+from bench_tasks.bags import cdr
 from bench_tasks.errors import BenchError, LateInput
 from bench_tasks.vocabulary import ObjectInfo, Observation, Scene, WorldState
 
@@ -41,7 +41,7 @@ def policy(nodes, client):
     from bench_interfaces.msg import WorldState as StateMsg
     from bench_interfaces.srv import Infer, ResetAgent
 
-    from bench_tasks.node_ros import TRACK, Caller, wait_for_listeners
+    from bench_tasks.ros.node_ros import TRACK, Caller, wait_for_listeners
 
     nodes.start("policy", policy="hold", input_wait_s=2.0)
     chunks: queue.Queue = queue.Queue()
@@ -114,7 +114,7 @@ class Counting:
 
 def test_the_conductor_asks_ahead_and_again_when_that_was_too_early(policy):
     """What the world takes its time for is not the policy's failure."""
-    from bench_tasks.remote_ros import RemotePolicy
+    from bench_tasks.ros.remote_ros import RemotePolicy
 
     out, reset, infer, _ = policy
     counted = Counting(infer)

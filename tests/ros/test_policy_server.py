@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from bench_tasks import scoring
 from bench_tasks.config import RunConfig
 from bench_tasks.runner import run
+from bench_tasks.verdicts import score_files
 from tests.policies.remote import peers
 
 pytestmark = [pytest.mark.ros, pytest.mark.slow]
@@ -28,7 +28,7 @@ def test_a_policy_server_gives_the_same_episode_both_ways(nodes, tmp_path):
         run(RunConfig(("lift_pot",), episodes=2, policy=policy, out=str(here)))
         assert peer.connections == 4 and len(peer.seen) == 20
     over_ros, in_process = (
-        scoring.load_scores(scoring.newest_scores(folder)) for folder in (out, here)
+        score_files.load_scores(score_files.newest_scores(folder)) for folder in (out, here)
     )
     for ours, theirs in zip(over_ros, in_process, strict=True):
         assert ours.scored and not ours.success and ours.agrees

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bench_tasks import scoring
-from bench_tasks.bag import read_bag
+from bench_tasks.bags.bag import read_bag
 from bench_tasks.execution import CALL
+from bench_tasks.verdicts import score_files
 
 pytestmark = pytest.mark.ros
 
@@ -16,7 +16,7 @@ def test_an_episode_in_realtime_is_recorded_without_a_gap_and_scored(nodes, tmp_
     out = tmp_path / "out"
     nodes.start_all(out, clock="realtime", tasks="lift_pot")
     assert nodes.wait("task", 200) == 0, nodes.logs()
-    (score,) = scoring.load_scores(scoring.newest_scores(out))
+    (score,) = score_files.load_scores(score_files.newest_scores(out))
     # Whether the arms keep up is the machine's affair; that the record is whole is ours.
     assert score.scored and score.agrees, score
     bag = read_bag(out / "lift_pot" / "000000")
@@ -36,7 +36,7 @@ def test_in_realtime_no_action_is_executed_but_at_its_time(nodes, tmp_path):
         policy_deadline_s=limit_s, keyframe_cameras="",
     )  # fmt: skip
     assert nodes.wait("task", 200) == 0, nodes.logs()
-    (score,) = scoring.load_scores(scoring.newest_scores(out))
+    (score,) = score_files.load_scores(score_files.newest_scores(out))
     assert score.scored and score.agrees, score
     assert score.cause.startswith(("policy error: that was all", "policy error: no action for 1 s"))
     bag = read_bag(out / "lift_pot" / "000000", chunks=True)

@@ -6,13 +6,13 @@ import json
 
 import pytest
 
-from bench_tasks import scoring
-from bench_tasks.bag import read_bag
+from bench_tasks.bags.bag import read_bag
+from bench_tasks.verdicts import score_files
 
 pytestmark = pytest.mark.ros
 HEAD = "/head/image_raw/compressed"
 LOSE = f"""
-import bench_tasks.recorder_node as recorder
+import bench_tasks.ros.recorder_node as recorder
 real, count = recorder.take_all, [0]
 def lossy(subscription):
     for data in real(subscription):
@@ -22,8 +22,8 @@ def lossy(subscription):
 recorder.take_all = lossy
 """
 IMPATIENT = """
-import bench_tasks.task_node
-bench_tasks.task_node.FINISH_WAIT_S = 1.0
+import bench_tasks.ros.task_node
+bench_tasks.ros.task_node.FINISH_WAIT_S = 1.0
 """
 SMALL_FILES = """
 import resource, signal
@@ -61,7 +61,7 @@ def test_a_lost_picture_is_noticed_while_its_camera_streams(nodes, tmp_path):
     out = tmp_path / "out"
     start(nodes, out, LOSE, IMPATIENT, tasks="lift_pot", streams="head@10")
     assert nodes.wait("task") == 1, nodes.logs()
-    (score,) = scoring.load_scores(scoring.newest_scores(out))
+    (score,) = score_files.load_scores(score_files.newest_scores(out))
     manifest = json.loads((out / "lift_pot" / "000000" / "manifest.json").read_text())
     total = manifest["message_counts"]["/head/camera_info"]
     assert manifest["status"] == "failed"
@@ -79,6 +79,6 @@ def test_a_full_disk_ends_the_run_and_the_manifest_says_so(nodes, tmp_path):
     run = json.loads((out / "run.json").read_text())
     assert run["status"] == "failed" and run["evaluated"] == 2
     assert run["cause"].startswith("cannot write ") and run["cause"] in nodes.log("task")
-    first, second = scoring.load_scores(scoring.newest_scores(out))
+    first, second = score_files.load_scores(score_files.newest_scores(out))
     assert first.success and not second.scored
     assert "Traceback" not in nodes.logs()

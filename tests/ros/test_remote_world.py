@@ -22,7 +22,7 @@ LATE = Event("late_chunk", 0, 0, {})
 
 def made(world=(), safety=(), states=(), realtime=False, fails=None):
     """A RemoteWorld whose graph has heard these events and states, and the events it relays."""
-    from bench_tasks.remote_ros import RemoteWorld
+    from bench_tasks.ros.remote_ros import RemoteWorld
 
     heard = {"world": list(world), "safety": list(safety)}
     states = list(states)
@@ -92,7 +92,7 @@ def test_the_states_before_a_stop_are_seen_and_a_stop_explains_a_failure(fails, 
 
 def test_people_have_time_to_lay_things_out(client):
     """A minute is none: they confirm, guide an arm home and put objects where they belong."""
-    from bench_tasks.graph_ros import BY_HAND_S, Graph
+    from bench_tasks.ros.graph_ros import BY_HAND_S, Graph
 
     limits = {}
     for by_hand in (False, True):

@@ -9,9 +9,9 @@ from importlib.resources import files
 import numpy as np
 import pytest
 
-from bench_tasks import scoring
-from bench_tasks.bag import messages, read_bag
-from bench_tasks.cdr import decode_event
+from bench_tasks.bags.bag import messages, read_bag
+from bench_tasks.bags.cdr import decode_event
+from bench_tasks.verdicts import score_files
 from bench_tasks.vocabulary import ARM_COLUMNS
 from tests.ros.conftest import DEADLINE_S, SAFE
 
@@ -34,7 +34,7 @@ class Safe:
         from std_msgs.msg import Bool
         from std_srvs.srv import Trigger
 
-        from bench_tasks.node_ros import TRACK, Caller, wait_for_listeners
+        from bench_tasks.ros.node_ros import TRACK, Caller, wait_for_listeners
 
         self.nodes, self.client = nodes, client
         self.told: queue.Queue = queue.Queue()
@@ -57,7 +57,7 @@ class Safe:
 
     def newest(self):
         """The newest state."""
-        from bench_tasks.cdr import decode_state
+        from bench_tasks.bags.cdr import decode_state
 
         self.state = self.world.state()
         while not self.world.states.empty():
@@ -143,7 +143,7 @@ def test_a_button_is_heard_however_it_speaks(nodes, client):
     from std_msgs.msg import Bool
     from std_srvs.srv import Trigger
 
-    from bench_tasks.node_ros import LATCHED, TRACK, Caller, wait_for_listeners
+    from bench_tasks.ros.node_ros import LATCHED, TRACK, Caller, wait_for_listeners
 
     careless = QoSProfile(
         depth=1, reliability=ReliabilityPolicy.BEST_EFFORT, durability=DurabilityPolicy.VOLATILE
@@ -205,7 +205,7 @@ def test_a_policy_that_jumps_is_on_record_and_moves_nothing(nodes, tmp_path):
     out = tmp_path / "out"
     nodes.start_all(out, safety=True, tasks="lift_pot", policy="jumps", keyframe_cameras="")
     assert nodes.wait("task", 280) == 0, nodes.logs()
-    (score,) = scoring.load_scores(scoring.newest_scores(out))
+    (score,) = score_files.load_scores(score_files.newest_scores(out))
     assert score.scored and score.agrees and not score.success
     bag = read_bag(out / "lift_pot" / "000000")
     refused = [e for e in bag.events if e.kind == "safety_refused"]

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench_tasks import embodiments
+from bench_tasks.robots import embodiments
 from tests.ros.conftest import DEADLINE_S
 
 DRIVER = Path(sys.prefix) / "unitree/bin/python"
@@ -33,8 +33,8 @@ class Cell:
         from bench_interfaces.srv import LoadEpisode
         from std_msgs.msg import UInt64
 
-        from bench_tasks import cdr
-        from bench_tasks.node_ros import LATEST, TRACK, Caller
+        from bench_tasks.bags import cdr
+        from bench_tasks.ros.node_ros import LATEST, TRACK, Caller
 
         self.nodes, self._cdr, self._ended = nodes, cdr, threading.Event()
         self.states, self.events, self.beating = [], [], True
@@ -147,7 +147,7 @@ def test_waist_and_arms_follow_and_hold_without_the_safety_node(nodes, cell):
 
 
 def test_an_episode_runs_to_a_verdict_with_the_safety_node(nodes, tmp_path):
-    from bench_tasks import scoring
+    from bench_tasks.verdicts import score_files
 
     out = tmp_path / "out"
     nodes.start("standin_g1")
@@ -161,5 +161,5 @@ def test_an_episode_runs_to_a_verdict_with_the_safety_node(nodes, tmp_path):
         safety=True, robot="unitree",
     )  # fmt: skip
     assert nodes.wait("task", 280.0) == 0, nodes.logs()
-    (score,) = scoring.load_scores(scoring.newest_scores(out))
+    (score,) = score_files.load_scores(score_files.newest_scores(out))
     assert score.agrees and score.success, (score, nodes.logs())

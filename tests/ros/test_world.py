@@ -72,7 +72,7 @@ def test_what_is_shown_is_published_and_is_of_the_present_state(world, client):
     from sensor_msgs.msg import CompressedImage
 
     from bench_tasks.images import decode_frame, image_topic
-    from bench_tasks.node_ros import PERIODIC
+    from bench_tasks.ros.node_ros import PERIODIC
 
     cameras = ["head", "left_wrist", "third"]
     heard: dict[str, queue.Queue] = {camera: queue.Queue() for camera in cameras}
@@ -134,7 +134,7 @@ def test_streaming_cameras_publish_at_their_rate(make_world, client):
     from sensor_msgs.msg import CameraInfo, CompressedImage, Image
 
     from bench_tasks.images import decode_frame
-    from bench_tasks.node_ros import PERIODIC
+    from bench_tasks.ros.node_ros import PERIODIC
 
     pictures: dict[str, list] = {"head": [], "left_wrist": []}
     raw: queue.Queue = queue.Queue()

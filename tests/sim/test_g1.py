@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bench_tasks import embodiments, g1, tasks
-from bench_tasks.balance import Balance
-from bench_tasks.cdr import encode_state
+from bench_tasks import tasks
+from bench_tasks.bags.cdr import encode_state
 from bench_tasks.errors import BenchError, UsageError
-from bench_tasks.monitor import Monitor
+from bench_tasks.robots import embodiments, g1
+from bench_tasks.robots.balance import Balance
 from bench_tasks.tasks.families.humanoid import upright
+from bench_tasks.verdicts.monitor import Monitor
 from bench_tasks.view import View
 from bench_tasks.vocabulary import ActionChunk, Event
 from sim.world import SimWorld

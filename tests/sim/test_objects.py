@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from bench_tasks.errors import UsageError
-from bench_tasks.kinematics import dual_arm
-from bench_tasks.robots import HOME_RAD
+from bench_tasks.robots.fr3 import HOME_RAD
+from bench_tasks.robots.kinematics import dual_arm
 from bench_tasks.tasks.base import ObjectSpec
 from bench_tasks.tasks.families.layouts import upright
 from bench_tasks.view import View, compose

@@ -123,7 +123,7 @@ def test_it_ends_when_its_scene_fails(node):
 
 def test_objects_are_laid_out_with_the_arms_at_home_only(node, monkeypatch):
     from bench_tasks.errors import BenchError
-    from bench_tasks.robots import HOME_RAD
+    from bench_tasks.robots.fr3 import HOME_RAD
     from sim import standin_ros as module
 
     thread = threading.Thread(target=node._run, daemon=True)

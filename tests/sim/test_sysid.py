@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bench_tasks import embodiments
 from bench_tasks.cli import main
 from bench_tasks.config import RunConfig
-from bench_tasks.dynamics import Dynamics, read_dynamics
 from bench_tasks.excitation import read_excitation
+from bench_tasks.robots import embodiments
+from bench_tasks.robots.dynamics import Dynamics, read_dynamics
 from bench_tasks.runner import run
 from bench_tasks.vocabulary import ActionChunk
 from sim.sysid import Replay, fit

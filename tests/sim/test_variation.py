@@ -7,7 +7,8 @@ import zlib
 import numpy as np
 import pytest
 
-from bench_tasks import embodiments, tasks
+from bench_tasks import tasks
+from bench_tasks.robots import embodiments
 from bench_tasks.vocabulary import AXES
 from sim import variation
 from sim.world import SimWorld

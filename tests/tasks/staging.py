@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from bench_tasks import tasks
-from bench_tasks.monitor import Monitor
 from bench_tasks.tasks.base import Ask, MoveObjects, Wait
+from bench_tasks.verdicts.monitor import Monitor
 from bench_tasks.view import View, quat_from_yaw
 from bench_tasks.vocabulary import (
     ActionChunk,

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from staging import Stage
 
-from bench_tasks import embodiments, tasks
+from bench_tasks import tasks
 from bench_tasks.errors import UsageError
-from bench_tasks.monitor import Monitor
+from bench_tasks.robots import embodiments
 from bench_tasks.tasks.base import Ask, MoveObjects, Show, Wait
 from bench_tasks.tasks.families.humanoid import HEIGHTS_M
+from bench_tasks.verdicts.monitor import Monitor
 from bench_tasks.view import View, compose, invert
 from bench_tasks.vocabulary import ROBOT_PART, SKILLS, Event, Plan, Scene
 

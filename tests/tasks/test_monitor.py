@@ -9,8 +9,8 @@ import pytest
 from staging import Stage, succeeds
 
 from bench_tasks.errors import UnscoredError
-from bench_tasks.monitor import Monitor
 from bench_tasks.tasks.base import Ask, Check, Goal, Task
+from bench_tasks.verdicts.monitor import Monitor
 from bench_tasks.vocabulary import (
     ARMS,
     CONTROL_PERIOD_NS,

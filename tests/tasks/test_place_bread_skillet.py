@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from staging import Stage, call, fails, fails_with, succeeds
 
-from bench_tasks.kinematics import dual_arm
-from bench_tasks.robots import HOME_RAD
+from bench_tasks.robots.fr3 import HOME_RAD
+from bench_tasks.robots.kinematics import dual_arm
 from bench_tasks.view import compose
 
 MIDDLE = np.array([0.47, 0.0])

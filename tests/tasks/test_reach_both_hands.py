@@ -9,7 +9,7 @@ import pytest
 from staging import Played, fails, fails_with, succeeds
 
 from bench_tasks import runner, tasks
-from bench_tasks.bag import read_bag
+from bench_tasks.bags.bag import read_bag
 from bench_tasks.config import RunConfig
 from bench_tasks.errors import UsageError
 from bench_tasks.tasks.families.humanoid import HEIGHTS_M, hand_error

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from bench_tasks.g1 import HOME_RAD, LEGS, LIMITS_RAD, PELVIS
+from bench_tasks.robots.g1 import HOME_RAD, LEGS, LIMITS_RAD, PELVIS
 from bench_tasks.tasks.base import Check, Layout, Task
 from bench_tasks.view import View, compose, invert, quat_from_yaw, rotation_matrix
 from bench_tasks.vocabulary import ARMS, UPRIGHT, ObjectInfo, Scene
@@ -87,7 +87,7 @@ def reach_target(
     Drawn as joint positions near home, so that hands are turned as arms can turn them; kept are
     those that have the hands in front of the robot, apart from each other and clear of the table.
     """
-    from bench_tasks.g1_kinematics import upper_body
+    from bench_tasks.robots.g1_kinematics import upper_body
 
     arms_of, pelvis = upper_body(), pelvis_pose(table_height_m)
     home = arms_of.forward(HOME_RAD)

@@ -30,8 +30,10 @@ def can_grasp(item: ObjectInfo, pose: np.ndarray, arm: str) -> bool:
     and 10 cm above it, with manipulability to spare, that does not collide with the other arm
     where it stands now (home).
     """
-    from bench_tasks.kinematics import dual_arm  # scoring imports this module without pinocchio
-    from bench_tasks.robots import HOME_RAD
+    from bench_tasks.robots.fr3 import HOME_RAD
+    from bench_tasks.robots.kinematics import (
+        dual_arm,  # scoring imports this module without pinocchio
+    )
 
     kinematics = dual_arm()
     for grasp in item.grasps:

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from bench_tasks import tasks
+from bench_tasks.bags.recording import HashSink
 from bench_tasks.diagnosis import Diagnosis, diagnose
 from bench_tasks.episode import Options, run_episode
 from bench_tasks.errors import UsageError
-from bench_tasks.recording import HashSink
 from bench_tasks.view import View
 from bench_tasks.vocabulary import ARMS, ActionChunk, Answer, Plan, SkillCall, Verdict
 from policies.floors import HoldPolicy

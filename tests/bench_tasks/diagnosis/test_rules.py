@@ -11,15 +11,17 @@ import pytest
 from sabotage import Broken, Case, Planner, Stop
 
 from bench_tasks import tasks
+from bench_tasks.bags.recording import BagSink, HashSink
 from bench_tasks.diagnosis import KINDS, Diagnosis, diagnose
 from bench_tasks.diagnosis.faults import faults
 from bench_tasks.diagnosis.reference import imagine
 from bench_tasks.diagnosis.trace import Trace
 from bench_tasks.episode import run_episode
 from bench_tasks.errors import UsageError
-from bench_tasks.recording import BagSink, HashSink
 from bench_tasks.runner import run
-from bench_tasks.scoring import EpisodeScore, load_scores, save_scores, score_bag
+from bench_tasks.verdicts.episode_score import EpisodeScore
+from bench_tasks.verdicts.score_files import load_scores, save_scores
+from bench_tasks.verdicts.scoring import score_bag
 from bench_tasks.vocabulary import Event, Plan, SkillCall
 from policies.planners.expert import ExpertPlanner
 from policies.skills import SkillPolicy

@@ -14,7 +14,7 @@ sys.path[:0] = [str(HERE.parents[2]), str(HERE.parent)]
 
 import made  # noqa: E402
 
-from bench_tasks.recording import BagSink  # noqa: E402
+from bench_tasks.bags.recording import BagSink  # noqa: E402
 
 EPISODES = {
     "in_order": (made.ranking_episode, {}),

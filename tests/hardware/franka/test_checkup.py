@@ -10,8 +10,8 @@ import yaml
 from scipy.spatial.transform import Rotation
 
 from bench_tasks.errors import UsageError
-from bench_tasks.kinematics import dual_arm
-from bench_tasks.robots import HOME_RAD
+from bench_tasks.robots.fr3 import HOME_RAD
+from bench_tasks.robots.kinematics import dual_arm
 from bench_tasks.view import compose, invert
 from bench_tasks.vocabulary import ARMS
 from hardware.franka.calibration import Evidence, Mount, read_calibration, read_evidence

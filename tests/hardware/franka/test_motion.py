@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bench_tasks.robots import HOME_RAD, JOINT_LIMITS_RAD
+from bench_tasks.robots.fr3 import HOME_RAD, JOINT_LIMITS_RAD
 from bench_tasks.vocabulary import ObjectInfo, Scene
 from hardware.franka.motion import destination, hand_contacts, next_step, within
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bench_tasks.robots import HOME_RAD
+from bench_tasks.robots.fr3 import HOME_RAD
 from bench_tasks.vocabulary import ActionChunk, Scene, WorldState
 from hardware.franka.cell import Cell, read_cell
 from hardware.franka.limits import MAX_VELOCITY, SPEED_SHARE

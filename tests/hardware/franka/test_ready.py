@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bench_tasks.errors import BenchError
-from bench_tasks.robots import HOME_RAD
+from bench_tasks.robots.fr3 import HOME_RAD
 from bench_tasks.vocabulary import ARMS
 from hardware.franka import ready
 from hardware.franka import signals as signals_module

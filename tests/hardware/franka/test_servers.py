@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench_tasks.robots import HOME_RAD
+from bench_tasks.robots.fr3 import HOME_RAD
 from bench_tasks.vocabulary import ARMS
 from hardware.franka.cell import read_cell
 from hardware.franka.drivers import Drivers

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bench_tasks.robots import HOME_RAD
+from bench_tasks.robots.fr3 import HOME_RAD
 
 pytest.importorskip("ruckig", reason="comes with make test or make franka")
 

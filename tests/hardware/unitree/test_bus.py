@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench_tasks import g1
 from bench_tasks.errors import BenchError
+from bench_tasks.robots import g1
 from hardware.unitree.driver import BusDriver
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -46,8 +46,8 @@ while True:
 BAD = """
 import sys, time
 import numpy as np
-from bench_tasks import unitree_hg as hg
-from bench_tasks.unitree_dds import Dds
+from bench_tasks.robots import unitree_hg as hg
+from bench_tasks.robots.unitree_dds import Dds
 dds = Dds(int(sys.argv[1]), "lo", (hg.ARM_SDK,), ())
 ones = np.ones(17)
 for k in range(150):
@@ -298,7 +298,7 @@ def test_an_interface_that_is_not_there_is_named(bus):
 
 
 def test_the_configuration_for_an_interface_is_one_for_cyclonedds(ros_domain):
-    text = (ROOT / "bench_tasks/cyclonedds_interface.xml").read_text()
+    text = (ROOT / "bench_tasks/robots/cyclonedds_interface.xml").read_text()
     open_it = (
         "import sys; from cyclonedds.domain import Domain; Domain(int(sys.argv[1]), sys.argv[2])"
     )

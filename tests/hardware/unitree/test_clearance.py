@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bench_tasks import g1
+from bench_tasks.robots import g1
 from hardware.unitree.clearance import BodyClearance
 from sim.g1 import TABLE_DEPTH_M, TABLE_EDGE_M, TABLE_THICKNESS_M, TABLE_WIDTH_M, build_g1_cell
 

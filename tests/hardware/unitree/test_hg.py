@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench_tasks import unitree_hg as hg
+from bench_tasks.robots import unitree_hg as hg
 
 DRIVER = Path(sys.prefix) / "unitree/bin/python"
 

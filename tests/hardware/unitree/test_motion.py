@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bench_tasks import g1
+from bench_tasks.robots import g1
 from hardware.unitree.motion import BRAKE_RAD_S2, Follower, Limits
 
 DT = 0.005

@@ -15,7 +15,7 @@ from unitree_sdk2py.idl import default  # noqa: E402
 from unitree_sdk2py.idl.unitree_hg.msg import dds_  # noqa: E402
 from unitree_sdk2py.utils.crc import CRC  # noqa: E402
 
-from bench_tasks import unitree_hg as hg  # noqa: E402
+from bench_tasks.robots import unitree_hg as hg  # noqa: E402
 
 KINDS = {"LowCmd_": hg.LOW_CMD, "LowState_": hg.LOW_STATE, "HandCmd_": hg.HAND_CMD,
          "HandState_": hg.HAND_STATE}  # fmt: skip

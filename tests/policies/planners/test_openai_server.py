@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 from model_server import BROKEN, HTML, ModelServer, completion, error, unused_url
 
-from bench_tasks import bag, tasks
+from bench_tasks import tasks
+from bench_tasks.bags import bag
+from bench_tasks.bags.recording import BagSink
 from bench_tasks.config import RunConfig
 from bench_tasks.episode import Options, run_episode
 from bench_tasks.errors import BenchError, UsageError
-from bench_tasks.recording import BagSink
 from bench_tasks.runner import run
 from policies import make_planner
 

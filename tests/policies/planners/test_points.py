@@ -10,11 +10,12 @@ import pytest
 from model_server import ModelServer
 from pointing_model import PointingModel, top
 
-from bench_tasks import bag, tasks
+from bench_tasks import tasks
+from bench_tasks.bags import bag
+from bench_tasks.bags.recording import BagSink
 from bench_tasks.depth import depth_m, depth_png
 from bench_tasks.episode import Options, run_episode
 from bench_tasks.errors import UsageError
-from bench_tasks.recording import BagSink
 from bench_tasks.targets import object_at
 from bench_tasks.view import View
 from bench_tasks.vocabulary import Observation, Plan, SkillCall

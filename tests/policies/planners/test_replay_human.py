@@ -7,10 +7,11 @@ import pty
 
 import pytest
 
-from bench_tasks import bag, tasks
+from bench_tasks import tasks
+from bench_tasks.bags import bag
+from bench_tasks.bags.recording import BagSink
 from bench_tasks.episode import Options, run_episode
 from bench_tasks.errors import BenchError, UsageError
-from bench_tasks.recording import BagSink
 from bench_tasks.vocabulary import Observation, PlanRequest, Question
 from policies import make_planner
 from policies.planners.human import HumanOptions, HumanPlanner

@@ -9,9 +9,10 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from bench_tasks import bag, tasks  # noqa: E402
+from bench_tasks import tasks  # noqa: E402
+from bench_tasks.bags import bag  # noqa: E402
+from bench_tasks.bags.recording import BagSink  # noqa: E402
 from bench_tasks.episode import Options, run_episode  # noqa: E402
-from bench_tasks.recording import BagSink  # noqa: E402
 from policies import make_planner  # noqa: E402
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]

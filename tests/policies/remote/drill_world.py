@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 
 from bench_tasks.episode import run_episode
-from bench_tasks.robots import HOME_RAD, JOINT_NAMES
+from bench_tasks.robots.fr3 import HOME_RAD, JOINT_NAMES
 from bench_tasks.tasks.base import Check, Goal, Layout, ObjectSpec, Task
 from bench_tasks.vocabulary import (
     CONTROL_PERIOD_NS,

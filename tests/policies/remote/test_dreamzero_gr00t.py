@@ -12,7 +12,7 @@ import pytest
 
 import policies
 from bench_tasks.errors import BenchError, UsageError
-from bench_tasks.robots import HOME_RAD
+from bench_tasks.robots.fr3 import HOME_RAD
 from bench_tasks.vocabulary import Observation
 
 CONFIG = {

@@ -10,8 +10,8 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from bench_tasks.errors import UsageError
-from bench_tasks.kinematics import LIMIT_MARGIN_RAD, dual_arm
-from bench_tasks.robots import HOME_RAD, JOINT_LIMITS_RAD
+from bench_tasks.robots.fr3 import HOME_RAD, JOINT_LIMITS_RAD
+from bench_tasks.robots.kinematics import LIMIT_MARGIN_RAD, dual_arm
 from policies.remote import embodiment
 from policies.remote.actions import chunk_values, resampled
 from policies.remote.codec import WireError, pack, pack_npy, unpack

@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 
 from tiny_wam import fake_embed, made_rows  # noqa: E402
 
-from bench_tasks.demonstrations import Demonstration  # noqa: E402
+from bench_tasks.bags.demonstrations import Demonstration  # noqa: E402
 from bench_tasks.errors import UsageError  # noqa: E402
 from bench_tasks.vocabulary import ARM_COLUMNS  # noqa: E402
 from policies.wam.data import Rows, Scaler, rows_of  # noqa: E402

@@ -14,8 +14,8 @@ torch = pytest.importorskip("torch")
 from tiny_wam import TINY, steady_checkpoint  # noqa: E402
 
 from bench_tasks.errors import UsageError  # noqa: E402
-from bench_tasks.robots import HOME_RAD, MAX_VELOCITY  # noqa: E402
-from bench_tasks.teamwork import PARTNER  # noqa: E402
+from bench_tasks.robots.fr3 import HOME_RAD, MAX_VELOCITY  # noqa: E402
+from bench_tasks.verdicts.teamwork import PARTNER  # noqa: E402
 from bench_tasks.vocabulary import CameraFrame, Observation, Scene, WorldState  # noqa: E402
 from policies.pair import PairOptions, PairPolicy, paced  # noqa: E402
 from policies.wam.policy import WamOptions, WamPolicy  # noqa: E402
@@ -181,9 +181,10 @@ def test_surprise_is_how_far_the_partner_was_from_where_it_was_expected(no_weigh
 def test_a_run_of_two_agents_is_told_in_its_record(
     no_weights, checkpoint, tmp_path, monkeypatch, execution
 ):
-    from bench_tasks import runner, scoring
+    from bench_tasks import runner
     from bench_tasks.config import RunConfig
-    from bench_tasks.report import page
+    from bench_tasks.reports.report import page
+    from bench_tasks.verdicts import score_files
 
     monkeypatch.setattr("bench_tasks.tasks.lift_pot.TASK.__class__.time_limit_s", 1.0)
     config = RunConfig(
@@ -191,7 +192,7 @@ def test_a_run_of_two_agents_is_told_in_its_record(
         cameras=(), out=str(tmp_path / "out"), image_size="64x48", execution=execution,
     )  # fmt: skip
     (live,) = runner.run(config).episodes
-    (scored,) = scoring.load_scores(scoring.newest_scores(tmp_path / "out"))
+    (scored,) = score_files.load_scores(score_files.newest_scores(tmp_path / "out"))
     assert scored.teamwork == live.teamwork
     assert re.fullmatch("pair [0-9a-f]{8} steps=1, left slow, x0.5", scored.policy)
     partner = scored.teamwork["partner"]

@@ -13,8 +13,8 @@ torch = pytest.importorskip("torch")
 
 from tiny_wam import TINY, steady_checkpoint  # noqa: E402
 
-from bench_tasks.dreams import DREAM, dreams_of  # noqa: E402
 from bench_tasks.errors import BenchError, UsageError  # noqa: E402
+from bench_tasks.verdicts.dreams import DREAM, dreams_of  # noqa: E402
 from bench_tasks.vocabulary import Event, Observation  # noqa: E402
 from policies.wam.policy import WamOptions, WamPolicy  # noqa: E402
 

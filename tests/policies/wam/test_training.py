@@ -18,9 +18,9 @@ import numpy as np  # noqa: E402
 from tiny_wam import TINY, made_rows  # noqa: E402
 
 from bench_tasks import runner  # noqa: E402
+from bench_tasks.bags.demonstrations import Demonstration, data_hash  # noqa: E402
 from bench_tasks.cli import main  # noqa: E402
-from bench_tasks.collect import CollectConfig  # noqa: E402
-from bench_tasks.demonstrations import Demonstration, data_hash  # noqa: E402
+from bench_tasks.commands.collect import CollectConfig  # noqa: E402
 from bench_tasks.errors import UsageError  # noqa: E402
 from policies.wam import train as trainer  # noqa: E402
 from policies.wam.checkpoint import load_checkpoint  # noqa: E402

@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 
 from tiny_wam import TINY, made_rows, shaken  # noqa: E402
 
-from bench_tasks.dreams import psnr_db  # noqa: E402
+from bench_tasks.verdicts.dreams import psnr_db  # noqa: E402
 from policies.wam import video_score  # noqa: E402
 from policies.wam.autoencoder import Autoencoder  # noqa: E402
 from policies.wam.checkpoint import Checkpoint  # noqa: E402

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from bench_tasks.robots import HOME_RAD
+from bench_tasks.robots.fr3 import HOME_RAD
 from policies.wam.autoencoder import Autoencoder
 from policies.wam.checkpoint import Checkpoint, save_checkpoint
 from policies.wam.data import Rows, Scaler

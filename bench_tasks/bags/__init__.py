@@ -1,0 +1,1 @@
+"""Recordings and datasets: written, read, turned into each other."""

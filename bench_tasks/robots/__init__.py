@@ -1,0 +1,1 @@
+"""The bodies that tasks are done with: sizes, limits, kinematics, what sets them apart."""

@@ -1,0 +1,110 @@
+"""How a robot's joints answer to commands: friction, delay, offsets that the simulation takes on.
+
+Written by `bench_tasks sysid`, read by `bench_tasks run --dynamics` and `dynamics:=...`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from bench_tasks.errors import UsageError
+from bench_tasks.manifest import FORMAT_VERSION, replacing
+from bench_tasks.robots.fr3 import JOINT_NAMES
+from bench_tasks.vocabulary import ARMS, FR3_PAIR
+from bench_tasks.yaml_file import read_yaml
+from bench_tasks.yaml_shape import Kind, OneOf, check_shape
+
+__all__ = ["MAX_DELAY_S", "MAX_OFFSET_RAD", "Dynamics", "read_dynamics"]
+
+MAX_DELAY_S = 0.2
+MAX_OFFSET_RAD = 0.2
+MAX_FRICTION = 1000.0
+
+
+def _between(low: float, high: float) -> Kind:
+    return Kind(
+        f"a number from {low:g} to {high:g}",
+        lambda v: type(v) in (int, float) and low <= v <= high,
+    )
+
+
+_JOINT = {
+    "viscous_nm_s": _between(-MAX_FRICTION, MAX_FRICTION),
+    "dry_nm": _between(0.0, MAX_FRICTION),
+    "offset_rad": _between(-MAX_OFFSET_RAD, MAX_OFFSET_RAD),
+}
+_SHAPE = {
+    "format_version": Kind(str(FORMAT_VERSION), lambda v: v == FORMAT_VERSION),
+    "robot": OneOf((FR3_PAIR,)),
+    "delay_s": dict.fromkeys(ARMS, _between(0.0, MAX_DELAY_S)),
+    "joints": dict.fromkeys(JOINT_NAMES, _JOINT),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Dynamics:
+    """One FR3 pair's. Arrays (14,) are in the order of `robots.JOINT_NAMES`, delay (2,) by arm.
+
+    `viscous` (Nm s/rad) is what slows a joint in proportion to its speed, beyond what the servo of
+    the simulation does by itself; negative where a robot follows its commands more closely than
+    that servo. `dry` (Nm) is Coulomb friction. A joint settles `offset_rad` beside what it is told;
+    a command takes effect `delay_s` late. The hands have neither.
+    """
+
+    viscous: np.ndarray
+    dry: np.ndarray
+    offset_rad: np.ndarray
+    delay_s: np.ndarray
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in the file."""
+        columns = (self.viscous, self.dry, self.offset_rad)
+        return {
+            "format_version": FORMAT_VERSION,
+            "robot": FR3_PAIR,
+            "delay_s": {arm: _short(v) for arm, v in zip(ARMS, self.delay_s, strict=True)},
+            "joints": {
+                name: dict(zip(_JOINT, map(_short, row), strict=True))
+                for name, row in zip(JOINT_NAMES, np.stack(columns, axis=1), strict=True)
+            },
+        }
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of the content."""
+        return hashlib.sha256(_text(self).encode()).hexdigest()
+
+    def write(self, path: Path) -> None:
+        """Replace `path` by the YAML file; BenchError when it cannot be written."""
+        with replacing(path) as temporary:
+            temporary.write_text(_text(self), encoding="utf-8")
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.6g}")
+
+
+def _text(dynamics: Dynamics) -> str:
+    return yaml.safe_dump(dynamics.to_dict(), sort_keys=False)
+
+
+def read_dynamics(path: str | Path) -> Dynamics:
+    """The file's content; UsageError in one line names what is wrong with it."""
+    try:
+        raw = read_yaml(Path(path))
+    except OSError as error:
+        raise UsageError(f"cannot read the dynamics {path}: {error.strerror}") from None
+    try:
+        check_shape(raw, _SHAPE)
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from None
+    rows = np.array(
+        [[raw["joints"][name][key] for key in _JOINT] for name in JOINT_NAMES], np.float64
+    )
+    return Dynamics(*rows.T.copy(), np.array([raw["delay_s"][arm] for arm in ARMS], np.float64))

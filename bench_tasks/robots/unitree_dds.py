@@ -1,0 +1,78 @@
+"""Unitree's DDS topics as bytes. Only processes of the driver's environment import this.
+
+Messages are written and read as what the wire carries (`unitree_hg`); the SDK's classes say only
+what types the topics have.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+from importlib.resources import files
+
+from cyclonedds._clayer import ddspy_take, ddspy_write
+from cyclonedds.core import DDSException, InstanceState, SampleState, ViewState
+from cyclonedds.domain import Domain, DomainParticipant
+from cyclonedds.pub import DataWriter
+from cyclonedds.sub import DataReader
+from cyclonedds.topic import Topic
+from unitree_sdk2py.idl.unitree_hg.msg import dds_
+
+from bench_tasks.errors import UsageError
+from bench_tasks.robots.unitree_hg import TOPICS
+
+__all__ = ["VERSION", "Dds", "config_of"]
+
+VERSION = importlib.metadata.version("cyclonedds")
+LOOPBACK = "lo"
+_ANY = SampleState.Any | ViewState.Any | InstanceState.Any
+_MASK = () if VERSION.startswith("0.") else (_ANY,)
+"""0.10 takes no mask."""
+_NEWEST = 16
+
+
+def config_of(interface: str) -> str:
+    """CycloneDDS's configuration for an interface; it reads UNITREE_INTERFACE, which this sets."""
+    os.environ["UNITREE_INTERFACE"] = interface
+    name = "cyclonedds_lo.xml" if interface == LOOPBACK else "cyclonedds_interface.xml"
+    return files("bench_tasks.robots").joinpath(name).read_text(encoding="utf-8")
+
+
+class Dds:
+    """A participant in one domain on one interface; one message each way a topic and call."""
+
+    def __init__(self, domain: int, interface: str, out: tuple[str, ...], into: tuple[str, ...]):
+        """Write the topics `out`, read those of `into`. UsageError when there is no such interface.
+
+        As in Unitree's SDK, who writes is reliable, who reads takes what comes, the newest only.
+        """
+        try:
+            self._domain = Domain(domain, config_of(interface))
+            self._participant = DomainParticipant(domain)
+        except DDSException:
+            names = ", ".join(sorted(os.listdir("/sys/class/net")))
+            raise UsageError(
+                f"CycloneDDS cannot use interface {interface!r} (there are {names})"
+            ) from None
+        self._writers = {topic: DataWriter(self._participant, self._topic(topic)) for topic in out}
+        self._readers = {topic: DataReader(self._participant, self._topic(topic)) for topic in into}
+
+    def _topic(self, name: str) -> Topic:
+        return Topic(self._participant, name, getattr(dds_, TOPICS[name]))
+
+    def write(self, topic: str, data: bytes) -> None:
+        """Send one message; DDSException when DDS does not take it."""
+        status = ddspy_write(self._writers[topic]._ref, data)
+        if status < 0:
+            raise DDSException(status, f"writing {topic}")
+
+    def take(self, topic: str) -> bytes | None:
+        """The newest message that has come since the last call, if any has."""
+        found = ddspy_take(self._readers[topic]._ref, *_MASK, _NEWEST)
+        if isinstance(found, int):
+            raise DDSException(found, f"reading {topic}")
+        data = [data for data, info in found if info.valid_data]
+        return data[-1] if data else None
+
+    def close(self) -> None:
+        """CycloneDDS leaves the domain by itself when the process ends."""

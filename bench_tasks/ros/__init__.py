@@ -1,0 +1,1 @@
+"""Nodes, and what they share; the only room here that knows ROS, besides the launch files."""
