@@ -26,8 +26,8 @@ import numpy as np
 import pylibfranka as franka
 
 from hardware.franka.limits import MAX_TORQUE_NM, MAX_TORQUE_RATE_NM_S
-from hardware.franka.link import ArmState, Command, Gone, Link, last_words
 from hardware.franka.tracker import CYCLE_S, Tracker
+from hardware.link import ArmState, Command, Gone, Link, last_words
 
 __all__ = ["main"]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ipaddress
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from bench_tasks.yaml_shape import (
     read_shaped,
     shipped,
 )
+from hardware import cell as base
 from hardware.franka.calibration import Mount, read_calibration
 
 __all__ = ["Cell", "driver_python", "read_cell", "shipped_cells"]
@@ -54,23 +54,13 @@ _SHAPE: dict[str, Any] = {
     },
     "hands": {"speed_m_s": POSITIVE, "force_n": POSITIVE, "max_width_m": POSITIVE,
               "home": FLAG},
-    "confirm_before_home": FLAG,
-    "layout": {"service": NAME, "wait_s": POSITIVE, "position_m": POSITIVE,
-               "angle_rad": POSITIVE},
+    **base.SEEN,
     "calibration": TEXT,
-    "cameras": {"*": {"image": NAME, "info": NAME}},
-    "camera_age_s": POSITIVE,
-    "objects": {"world_frame": NAME, "frame": NAME, "age_s": POSITIVE},
-    "contacts": {"topic": TEXT, "age_s": POSITIVE},
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Cell:
-    """What the file says, as it says it; every key is documented in `cell.yaml`."""
-
-    name: str
-    raw: dict[str, Any]
+class Cell(base.Cell):
+    """Two arms and their hands."""
 
     def arm(self, arm: str) -> dict[str, Any]:
         """Settings for the process of an arm; `report_every` cycles it reports its state."""
@@ -83,18 +73,9 @@ class Cell:
         """Settings for the process of a hand."""
         return {**self.raw["hands"], "address": self.raw["addresses"][arm]}
 
-    @property
-    def cameras(self) -> dict[str, dict[str, str]]:
-        """Camera -> topics of its pictures (`image`) and calibration (`info`)."""
-        return self.raw["cameras"]
-
     def mounts(self) -> dict[str, Mount]:
         """Where the cameras are, as far as that is known; UsageError as `read_calibration`."""
         return read_calibration(Path(self.raw["calibration"])) if self.raw["calibration"] else {}
-
-    def frame(self, name: str) -> str:
-        """The tf frame of an object."""
-        return self.raw["objects"]["frame"].replace("{name}", name)
 
 
 def driver_python(cell: Cell) -> str:
@@ -139,23 +120,13 @@ def _on_this_machine(address: str) -> bool:
 
 
 def _sensible(raw: dict[str, Any]) -> None:
-    if raw["format_version"] != FORMAT_VERSION:
-        raise UsageError(f"format_version must be {FORMAT_VERSION}, got {raw['format_version']}")
+    base.check_cell(raw, FORMAT_VERSION)
     if len(set(raw["addresses"].values())) < len(ARMS):
         raise UsageError(f"both arms have the address {raw['addresses']['left']}")
     for arm in ARMS:
         if raw["simulated"] and not _on_this_machine(raw["addresses"][arm]):
             raise UsageError(f"simulated must be false: the address of the {arm} arm, "
                              f"{raw['addresses'][arm]}, is not on this machine")  # fmt: skip
-    if "{name}" not in raw["objects"]["frame"]:
-        raise UsageError(f"objects.frame must hold {{name}}, got {raw['objects']['frame']!r}")
-    for camera, topics in raw["cameras"].items():
-        for topic in topics.values():
-            if topic.startswith(f"/{camera}/"):
-                raise UsageError(
-                    f"cameras.{camera}: {topic} is what this package publishes itself: let the "
-                    "camera's driver publish in another namespace"
-                )
     collision = raw["arms"]["collision"]
     for kind in ("torque_nm", "force_n"):
         pairs = zip(collision[f"lower_{kind}"], collision[f"upper_{kind}"], strict=True)

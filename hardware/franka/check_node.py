@@ -24,7 +24,7 @@ from bench_tasks.ros.node_ros import main as run_node
 from bench_tasks.vocabulary import ARMS
 from hardware.franka.looks import Looks
 from hardware.franka.reports_ros import FINGERS, JOINTS
-from hardware.franka.sensors_ros import Newest, stamp_ns
+from hardware.sensors_ros import Newest, stamp_ns
 
 __all__ = ["CheckNode", "main"]
 

@@ -17,7 +17,7 @@ import numpy as np
 from bench_tasks.errors import BenchError
 from bench_tasks.vocabulary import ARMS
 from hardware.franka.cell import Cell, driver_python
-from hardware.franka.link import ArmState, Command, Gone, Link, pair
+from hardware.link import ArmState, Command, Gone, Link, pair
 
 __all__ = ["HAND_AGE_S", "STATE_AGE_S", "Drivers"]
 

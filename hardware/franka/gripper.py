@@ -19,7 +19,7 @@ from typing import Any
 
 import pylibfranka as franka
 
-from hardware.franka.link import Gone, Link, last_words
+from hardware.link import Gone, Link, last_words
 
 __all__ = ["main"]
 

@@ -25,7 +25,7 @@ from bench_tasks.ros.node_ros import LATCHED
 from bench_tasks.vocabulary import ARMS
 from hardware.franka.cell import Cell
 from hardware.franka.drivers import Drivers
-from hardware.franka.sensors_ros import Sensors
+from hardware.sensors_ros import Sensors
 
 __all__ = ["BROADCAST", "FINGERS", "JOINTS", "Reports"]
 

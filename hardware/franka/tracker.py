@@ -21,7 +21,7 @@ from hardware.franka.limits import (
     SPEED_SHARE,
     velocity_bounds,
 )
-from hardware.franka.link import Command
+from hardware.link import Command
 
 __all__ = ["CYCLE_S", "Tracker"]
 

@@ -39,13 +39,13 @@ from bench_tasks.vocabulary import (
 )
 from hardware.franka.cell import read_cell
 from hardware.franka.drivers import Drivers
-from hardware.franka.link import Command
 from hardware.franka.motion import hand_contacts, next_step, strain, within
-from hardware.franka.pictures_ros import Pictures
 from hardware.franka.ready import FATAL, Preparation
 from hardware.franka.reports_ros import Reports
-from hardware.franka.sensors_ros import Sensors
-from hardware.franka.signals import SILENT_S, Signals
+from hardware.link import Command
+from hardware.pictures_ros import Pictures
+from hardware.sensors_ros import Sensors
+from hardware.signals import SILENT_S, Signals
 
 __all__ = ["FrankaWorldNode", "main"]
 
@@ -73,8 +73,8 @@ class FrankaWorldNode(WorldBase):
         self.drivers = Drivers(cell)
         self._reports = Reports(self, cell, self.drivers, self.sensors, self._kinematics)
         self._preparation = Preparation(
-            cell, self.drivers, self.sensors, self._kinematics, self._signals, self.stopping,
-            self._record, self.get_logger().warning,
+            cell, self.drivers, self.sensors, self._signals, self.stopping, self._record,
+            self.get_logger().warning, kinematics=self._kinematics,
         )  # fmt: skip
         self._listen()
         steady_timer(self, 1.0, lambda: self._reports.diagnose(self._late))

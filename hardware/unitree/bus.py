@@ -38,7 +38,7 @@ from bench_tasks.robots.unitree_hg import (
     signed,
 )
 from bench_tasks.vocabulary import ARMS
-from hardware.franka.link import Gone, Link
+from hardware.link import Gone, Link
 from hardware.unitree.guard import unsafe
 from hardware.unitree.motion import Follower, Limits
 

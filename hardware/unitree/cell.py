@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from bench_tasks.yaml_shape import (
     read_shaped,
     shipped,
 )
+from hardware import cell as base
 
 __all__ = ["Cell", "driver_python", "read_cell", "shipped_cells"]
 
@@ -33,23 +33,14 @@ _SHAPE: dict[str, Any] = {
         "rate_hz": POSITIVE, "speed": SHARE, "max_jump_rad": POSITIVE, "stale_s": POSITIVE,
         "release_s": POSITIVE, "ramp_s": POSITIVE,
     },
-    "home_rad_s": POSITIVE, "confirm_before_home": FLAG, "gravity": FLAG,
+    "home_rad_s": POSITIVE, "gravity": FLAG,
     "table": dict.fromkeys(("edge_m", "depth_m", "width_m", "thickness_m"), POSITIVE),
-    "layout": {"service": NAME, "wait_s": POSITIVE, "position_m": POSITIVE, "angle_rad": POSITIVE,
-               "pelvis_m": POSITIVE},
-    "cameras": {"*": {"image": NAME, "info": NAME}},
-    "camera_age_s": POSITIVE,
-    "objects": {"world_frame": NAME, "frame": NAME, "age_s": POSITIVE},
-    "contacts": {"topic": TEXT, "age_s": POSITIVE},
+    **base.SEEN, "layout": {**base.LAYOUT, "pelvis_m": POSITIVE},
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Cell:
-    """What the file says, as it says it; every key is documented in `cell.yaml`."""
-
-    name: str
-    raw: dict[str, Any]
+class Cell(base.Cell):
+    """One robot at a table."""
 
     def bus(self) -> dict[str, Any]:
         """Settings for the process of the bus, which reports every fourth of its turns."""
@@ -64,15 +55,6 @@ class Cell:
         """DDS domain of the robot's topics; -1 in the file is this launch's ROS domain."""
         given = self.raw["domain"]
         return given if given >= 0 else int(os.environ.get("ROS_DOMAIN_ID") or 0)
-
-    @property
-    def cameras(self) -> dict[str, dict[str, str]]:
-        """Camera -> topics of its pictures (`image`) and calibration (`info`)."""
-        return self.raw["cameras"]
-
-    def frame(self, name: str) -> str:
-        """The tf frame of an object."""
-        return self.raw["objects"]["frame"].replace("{name}", name)
 
 
 def driver_python(cell: Cell) -> str:
@@ -101,8 +83,7 @@ def read_cell(name: str) -> Cell:
 
 
 def _made(path: Path, raw: dict[str, Any]) -> Cell:
-    if raw["format_version"] != FORMAT_VERSION:
-        raise UsageError(f"format_version must be {FORMAT_VERSION}, got {raw['format_version']}")
+    base.check_cell(raw, FORMAT_VERSION)
     if type(raw["domain"]) is not int or not -1 <= raw["domain"] <= 232:
         raise UsageError(f"domain must be a whole number from -1 to 232, got {raw['domain']}")
     if raw["domain"] == -1 and raw["interface"] != "lo":
@@ -110,13 +91,4 @@ def _made(path: Path, raw: dict[str, Any]) -> Cell:
                          "got -1")  # fmt: skip
     if not raw["bus"]["rate_hz"] >= 50.0:
         raise UsageError(f"bus.rate_hz must be at least 50, got {raw['bus']['rate_hz']:g}")
-    if "{name}" not in raw["objects"]["frame"]:
-        raise UsageError(f"objects.frame must hold {{name}}, got {raw['objects']['frame']!r}")
-    for camera, topics in raw["cameras"].items():
-        for topic in topics.values():
-            if topic.startswith(f"/{camera}/"):
-                raise UsageError(
-                    f"cameras.{camera}: {topic} is what this package publishes itself: let the "
-                    "camera's driver publish in another namespace"
-                )
     return Cell(path.stem, raw)

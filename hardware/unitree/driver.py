@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from bench_tasks.errors import BenchError
-from hardware.franka.link import Gone, Link, pair
+from hardware.link import Gone, Link, pair
 
 __all__ = ["STATE_AGE_S", "BusDriver", "RobotState"]
 

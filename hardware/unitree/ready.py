@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from bench_tasks.errors import BenchError
 from bench_tasks.robots import embodiments, g1
-from bench_tasks.vocabulary import CONTROL_PERIOD_NS, ROBOT_PART, Scene
-from hardware.franka import ready
-from hardware.franka.signals import SILENT_S
+from bench_tasks.vocabulary import CONTROL_PERIOD_NS, ROBOT_PART, ObjectInfo
+from hardware import preparation as base
 from hardware.unitree.clearance import BodyClearance
 from hardware.unitree.driver import BusDriver
 
@@ -27,10 +25,10 @@ _PEAK = 15 / 8
 """The greatest speed of a minimum jerk profile, of its mean."""
 
 
-class Preparation(ready.Preparation):
-    """As two Franka arms do it, for the waist and arms of a robot that stands by itself."""
+class Preparation(base.Preparation):
+    """Waist and arms of a robot that stands by itself."""
 
-    _drivers: BusDriver  # pyright: ignore[reportIncompatibleVariableOverride]
+    _drivers: BusDriver
     _clearance: BodyClearance | None = None
 
     def go_home(self, send: Callable[[np.ndarray], None] | None = None) -> None:
@@ -40,19 +38,14 @@ class Preparation(ready.Preparation):
         the way of that; then they are held where they are, until the driver gives them back.
         """
         assert send is not None
-        raw = self._cell.raw
-        if raw["confirm_before_home"]:
-            self._signals.confirmed.clear()
-            self._say("waist and arms are going to go to their starting pose: stand clear, then "
-                      "call /world/confirm")  # fmt: skip
-            self._wait(self._signals.confirmed.is_set, ready.CONFIRM_S,
-                       "nobody called /world/confirm")  # fmt: skip
+        self._confirm("waist and arms are going to go to their starting pose")
         self._wait_for_safety()
         self._drivers.ready(self._heed)
         robot = embodiments.get("g1")
         home, start = robot.home[robot.joint_columns], self._drivers.told
         self._check_way_home(start, home)
-        seconds = max(PERIOD_S, _PEAK * float(np.abs(home - start).max()) / raw["home_rad_s"])
+        fastest = self._cell.raw["home_rad_s"]
+        seconds = max(PERIOD_S, _PEAK * float(np.abs(home - start).max()) / fastest)
         begun, done = time.monotonic(), 0.0
         while done < 1.0:
             self._heed(moving=True)
@@ -90,32 +83,13 @@ class Preparation(ready.Preparation):
             return False
         return self._drivers.mode == "following"
 
-    def _heed(self, moving: bool = False) -> None:
-        """Take in what the driver and others say; BenchError when that ends the preparation."""
-        for kind, reason in self._drivers.poll():
-            self._event(kind, reason)
-            if kind == FATAL or (moving and kind == "command_refused"):
-                raise BenchError(reason)
-        if self._signals.estop.is_set():
-            raise BenchError("/safety/estop says true: getting ready was broken off")
-        if self._stopping.is_set():
-            raise BenchError("the node ends: getting ready was broken off")
-        if not moving:
-            return
+    def _ends(self, kind: str, moving: bool) -> bool:
+        return super()._ends(kind, moving) or kind == FATAL
+
+    def _moves(self) -> None:
         if self._drivers.mode != "following":
             raise BenchError(f"waist and arms are not under control: {self._drivers.mode}")
-        if not self._signals.alive:
-            raise BenchError(f"no heartbeat of the safety node for {SILENT_S:g} s")
 
-    def _misplaced(self, scene: Scene, wanted: np.ndarray) -> str:
-        """Which object lies wrong, or where the robot stands wrong, and by how much."""
-        layout: dict[str, Any] = self._cell.raw["layout"]
-        for item, target in zip(scene.objects, wanted, strict=True):
-            pose, _ = self._sensors.pose(item.name)
-            away = float(np.linalg.norm(pose[:3] - target[:3]))
-            turned = 2 * float(np.arccos(min(1.0, abs(float(pose[3:] @ target[3:])))))
-            most = layout["pelvis_m"] if item.kind == ROBOT_PART else layout["position_m"]
-            if away > most or turned > layout["angle_rad"]:
-                to = ", ".join(f"{v:.3f}" for v in target[:3])
-                return f"{item.name} is {away:.3f} m and {turned:.2f} rad away from ({to})"
-        return ""
+    def _most(self, item: ObjectInfo) -> float:
+        layout = self._cell.raw["layout"]
+        return layout["pelvis_m"] if item.kind == ROBOT_PART else layout["position_m"]

@@ -33,9 +33,9 @@ from bench_tasks.ros.node_ros import main as run_node
 from bench_tasks.ros.world_ros import WorldBase
 from bench_tasks.view import compose
 from bench_tasks.vocabulary import CameraFrame, Scene, WorldState
-from hardware.franka.pictures_ros import Pictures
-from hardware.franka.sensors_ros import Sensors
-from hardware.franka.signals import SILENT_S, Signals
+from hardware.pictures_ros import Pictures
+from hardware.sensors_ros import Sensors
+from hardware.signals import SILENT_S, Signals
 from hardware.unitree.cell import driver_python, read_cell
 from hardware.unitree.driver import BusDriver
 from hardware.unitree.ready import FATAL, PERIOD_S, Preparation
@@ -70,8 +70,8 @@ class UnitreeWorldNode(WorldBase):
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
         self.driver = BusDriver(driver_python(self._cell), self._cell.bus())
         self._preparation = Preparation(
-            self._cell, self.driver, self.sensors, self._body, self._signals, self.stopping,  # pyright: ignore
-            self._record, self.get_logger().warning,
+            self._cell, self.driver, self.sensors, self._signals, self.stopping, self._record,
+            self.get_logger().warning,
         )  # fmt: skip
         self._listen()
         steady_timer(self, 1.0, self._diagnose)

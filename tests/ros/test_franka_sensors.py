@@ -20,8 +20,8 @@ AHEAD = (0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0)
 @pytest.fixture
 def sensors(monkeypatch):
     """A `Sensors` that is spun by nobody: messages are handed to it."""
-    from hardware.franka import sensors_ros
-    from hardware.franka.sensors_ros import Sensors
+    from hardware import sensors_ros
+    from hardware.sensors_ros import Sensors
 
     class Still:
         def __init__(self, *_, **__):
@@ -157,7 +157,7 @@ def test_a_camera_that_repeats_its_last_picture_has_none(sensors):
 
 
 def test_contacts_that_are_repeated_or_broken_are_none(sensors, monkeypatch):
-    from hardware.franka import sensors_ros
+    from hardware import sensors_ros
 
     def decode(data):
         if data is None:

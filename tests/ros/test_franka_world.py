@@ -13,7 +13,7 @@ from bench_tasks.errors import BenchError, UsageError  # noqa: E402
 from bench_tasks.robots.fr3 import HOME_RAD  # noqa: E402
 from bench_tasks.vocabulary import ARMS, ActionChunk  # noqa: E402
 from hardware.franka.cell import read_cell  # noqa: E402
-from hardware.franka.signals import Signals  # noqa: E402
+from hardware.signals import Signals  # noqa: E402
 
 pytestmark = pytest.mark.ros
 HOME = np.tile(np.append(HOME_RAD, 0.08), 2)
@@ -209,7 +209,7 @@ def image(encoding, pixels, pad=0):
 def test_pictures_of_every_kind_come_out_as_jpeg_of_one_size():
     import cv2
 
-    from hardware.franka.pictures_ros import as_jpeg
+    from hardware.pictures_ros import as_jpeg
 
     red = np.zeros((48, 64, 3), np.uint8)
     red[..., 0] = 200
@@ -234,7 +234,7 @@ def test_pictures_of_every_kind_come_out_as_jpeg_of_one_size():
 
 def test_pictures_carry_the_states_stamp_and_a_calibration_of_their_size():
     from bench_tasks.bags import cdr
-    from hardware.franka.pictures_ros import Pictures
+    from hardware.pictures_ros import Pictures
 
     node, cell = Node(), read_cell("cell")
     info = SimpleNamespace(width=64, height=48, k=[60, 0, 32, 0, 60, 24, 0, 0, 1])

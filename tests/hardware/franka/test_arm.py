@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from hardware.franka.cell import read_cell
-from hardware.franka.link import ArmState, Command, Link, pair
+from hardware.link import ArmState, Command, Link, pair
 
 CELL = read_cell("standin")
 HERE = CELL.arm("left")["address"]

@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pytest
 
-from hardware.franka.link import MODES, ArmState, Command, Gone, decode, encode, pair
+from hardware.link import MODES, ArmState, Command, Gone, decode, encode, pair
 
 
 def state(mode="following"):
@@ -43,14 +43,14 @@ def test_a_reader_that_sleeps_costs_the_writer_nothing():
         assert sent < 1_000_000
     assert time.monotonic() - begun < 5.0
     assert ours.dropped == 1
-    from hardware.franka.link import Link
+    from hardware.link import Link
 
     assert len(Link(theirs).receive()) == sent
 
 
 CHILD = """
 import sys, time
-from hardware.franka.link import Link
+from hardware.link import Link
 link = Link.of(int(sys.argv[1]))
 link.send({"here": True})
 time.sleep(60)
@@ -80,7 +80,7 @@ def test_what_was_said_before_the_end_is_still_heard():
     ours, theirs = pair()
     ours.send({"mode": "idle"})
     ours.close()
-    from hardware.franka.link import Link
+    from hardware.link import Link
 
     other = Link(theirs)
     assert other.receive() == [{"mode": "idle"}]

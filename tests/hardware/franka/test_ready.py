@@ -10,11 +10,11 @@ import pytest
 from bench_tasks.errors import BenchError
 from bench_tasks.robots.fr3 import HOME_RAD
 from bench_tasks.vocabulary import ARMS
-from hardware.franka import ready
-from hardware.franka import signals as signals_module
+from hardware import preparation
+from hardware import signals as signals_module
 from hardware.franka.cell import read_cell
 from hardware.franka.ready import Preparation
-from hardware.franka.signals import SILENT_S, Signals
+from hardware.signals import SILENT_S, Signals
 
 
 class Arms:
@@ -79,8 +79,8 @@ def cell(monkeypatch):
         hit=None, sensors=sensors, record=[], beats=True,
     )  # fmt: skip
     made.preparation = Preparation(
-        raw, arms, sensors, kinematics, signals, stopping,
-        lambda kind, why: made.record.append((kind, why)), said.append,
+        raw, arms, sensors, signals, stopping,
+        lambda kind, why: made.record.append((kind, why)), said.append, kinematics=kinematics,
     )  # fmt: skip
 
     def beat():
@@ -155,7 +155,7 @@ def test_what_breaks_it_off_on_the_way_home(cell, what, said):
 
 
 def test_without_the_safety_node_nothing_moves(cell, monkeypatch):
-    monkeypatch.setattr(ready, "ALIVE_S", 0.2)
+    monkeypatch.setattr(preparation, "ALIVE_S", 0.2)
     cell.raw["confirm_before_home"] = cell.beats = False
     time.sleep(2 * PATIENT_S)
     with pytest.raises(BenchError, match="the safety node was not heard within 0.2 s"):
@@ -218,7 +218,7 @@ def test_objects_have_to_lie_where_they_belong_for_a_while(cell):
     seen(cell, [BenchError("pot is not seen"), THERE, [0.9, *THERE[1:]], THERE])
     begun = time.monotonic()
     cell.preparation.wait_for_objects(SCENE, np.array([THERE]))
-    assert time.monotonic() - begun > ready.STILL_S
+    assert time.monotonic() - begun > preparation.STILL_S
     seen(cell, [[0.55, 0, 0.05, 0.9, 0, 0, 0.436]])
     with pytest.raises(BenchError, match=r"lift_pot seed 3 do not lie as they must: pot is 0.050 m"
                        r" and 0.90 rad away from \(0.500, 0.000, 0.050\)"):  # fmt: skip
@@ -238,7 +238,7 @@ def test_the_button_and_the_end_break_off_every_wait(cell):
 
 
 def test_each_camera_has_to_send_a_picture(cell, monkeypatch):
-    monkeypatch.setattr(ready, "CAMERAS_S", 0.2)
+    monkeypatch.setattr(preparation, "CAMERAS_S", 0.2)
     asked = []
 
     def picture(camera):

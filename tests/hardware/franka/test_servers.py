@@ -14,7 +14,7 @@ from bench_tasks.robots.fr3 import HOME_RAD
 from bench_tasks.vocabulary import ARMS
 from hardware.franka.cell import read_cell
 from hardware.franka.drivers import Drivers
-from hardware.franka.link import Command
+from hardware.link import Command
 
 ROOT = Path(__file__).resolve().parents[3]
 SERVERS, DRIVERS = (Path(sys.prefix) / name / "bin/python" for name in ("franka_sim", "franka"))

@@ -14,8 +14,8 @@ from hardware.franka.limits import (  # noqa: E402
     POSITION_RAD,
     velocity_bounds,
 )
-from hardware.franka.link import Command  # noqa: E402
 from hardware.franka.tracker import CYCLE_S, Tracker  # noqa: E402
+from hardware.link import Command  # noqa: E402
 
 PERIOD_S = 0.02
 SHAPE = np.array([1, 0.5, -1, 0.5, 1, -0.5, 1]) / 2

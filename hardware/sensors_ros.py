@@ -33,7 +33,7 @@ from tf2_msgs.msg import TFMessage
 from bench_tasks.bags import cdr
 from bench_tasks.errors import BenchError, UsageError
 from bench_tasks.view import compose, invert
-from hardware.franka.cell import Cell
+from hardware.cell import Cell
 
 __all__ = ["Newest", "Seen", "Sensors", "stamp_ns", "twist"]
 

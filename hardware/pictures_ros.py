@@ -21,8 +21,8 @@ from bench_tasks.images import (
 from bench_tasks.ros.node_ros import PERIODIC
 from bench_tasks.streams import parse_streams, periods_between
 from bench_tasks.vocabulary import CameraFrame, WorldState
-from hardware.franka.cell import Cell
-from hardware.franka.sensors_ros import Sensors
+from hardware.cell import Cell
+from hardware.sensors_ros import Sensors
 
 __all__ = ["Pictures", "as_jpeg"]
 

@@ -1,0 +1,55 @@
+"""What the file of any robot's cell says of what is seen there, and the checks of that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from bench_tasks.errors import UsageError
+from bench_tasks.yaml_shape import FLAG, NAME, POSITIVE, TEXT
+
+__all__ = ["LAYOUT", "SEEN", "Cell", "check_cell"]
+
+LAYOUT: dict[str, Any] = {
+    "service": NAME, "wait_s": POSITIVE, "position_m": POSITIVE, "angle_rad": POSITIVE,
+}  # fmt: skip
+SEEN: dict[str, Any] = {
+    "confirm_before_home": FLAG,
+    "layout": LAYOUT,
+    "cameras": {"*": {"image": NAME, "info": NAME}},
+    "camera_age_s": POSITIVE,
+    "objects": {"world_frame": NAME, "frame": NAME, "age_s": POSITIVE},
+    "contacts": {"topic": TEXT, "age_s": POSITIVE},
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What the file says, as it says it; every key is documented in the robot's `cell.yaml`."""
+
+    name: str
+    raw: dict[str, Any]
+
+    @property
+    def cameras(self) -> dict[str, dict[str, str]]:
+        """Camera -> topics of its pictures (`image`) and calibration (`info`)."""
+        return self.raw["cameras"]
+
+    def frame(self, name: str) -> str:
+        """The tf frame of an object."""
+        return self.raw["objects"]["frame"].replace("{name}", name)
+
+
+def check_cell(raw: dict[str, Any], version: int) -> None:
+    """UsageError in one line when it is of another format, or what is seen cannot be."""
+    if raw["format_version"] != version:
+        raise UsageError(f"format_version must be {version}, got {raw['format_version']}")
+    if "{name}" not in raw["objects"]["frame"]:
+        raise UsageError(f"objects.frame must hold {{name}}, got {raw['objects']['frame']!r}")
+    for camera, topics in raw["cameras"].items():
+        for topic in topics.values():
+            if topic.startswith(f"/{camera}/"):
+                raise UsageError(
+                    f"cameras.{camera}: {topic} is what this package publishes itself: let the "
+                    "camera's driver publish in another namespace"
+                )
