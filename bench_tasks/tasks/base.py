@@ -92,13 +92,19 @@ class Check:
     """One named condition over the state: `holds(view)` -> bool.
 
     As a stage it counts only from the state after all the stages named in `after` were reached, and
-    once it has held for `hold_s` without a break.
+    once it has held for `hold_s` without a break. It is forgotten again, and must be reached anew,
+    once `lost` has held for its own `hold_s`.
+
+    As an invariant it is broken once it has failed for `hold_s` without a break, and counts only
+    until the stage `until` is reached.
     """
 
     name: str
     holds: Any
     after: tuple[str, ...] = ()
     hold_s: float = 0.0
+    lost: Check | None = None
+    until: str = ""
 
 
 @dataclass(frozen=True)

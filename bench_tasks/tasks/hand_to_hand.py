@@ -36,6 +36,8 @@ BEHIND_M = 0.05
 """Of a hand's TCP the rest of the hand begins so far behind it."""
 WAITS = 6
 """Times of 0.6 s that it is held still for at a time."""
+LET_GO_S = 0.1
+"""For so long it may swing free of the hands, or brush by the table, without being put down."""
 FIRST, BOTH, SECOND = "in the first hand alone", "in both hands", "in the second hand alone"
 
 
@@ -46,7 +48,7 @@ class HandToHand(HumanoidTask):
     tier = 2
     mode = "sequential"
     summary = "the humanoid hooks a hoop with one hand and passes it to the other in the air"
-    version = 1
+    version = 2
     skills = ("move_to", "move_by", "home")
     time_limit_s = 60.0
     max_plans = 8
@@ -86,13 +88,17 @@ class HandToHand(HumanoidTask):
         )
 
     def stages(self, scene: Scene) -> tuple[Check, ...]:
-        """On the first hand, on both in the air, on the second."""
+        """On the first hand, on both in the air, on the second; from the start if put down."""
         giver = scene.params["giver"]
+        down = Check("put down", _let_go, hold_s=LET_GO_S)
         return (
-            Check(FIRST, lambda v: _alone(v, giver), hold_s=0.1),
-            Check(BOTH, lambda v: all(_hangs(v, arm) for arm in ARMS) and _free(v), (FIRST,)),
-            Check(SECOND, lambda v: _alone(v, other_arm(giver)), (BOTH,), 0.1),
-        )
+            Check(FIRST, lambda v: _alone(v, giver), hold_s=0.1, lost=down),
+            Check(
+                BOTH, lambda v: all(_hangs(v, arm) for arm in ARMS) and _free(v), (FIRST,),
+                lost=down,
+            ),
+            Check(SECOND, lambda v: _alone(v, other_arm(giver)), (BOTH,), 0.1, lost=down),
+        )  # fmt: skip
 
     def expert(self, view: View, turn: int) -> list[tuple[SkillCall, ...]]:
         """Through it, up; the other hand through it below the first; change places; out; wait."""
@@ -163,6 +169,12 @@ def _free(view: View) -> bool:
     """Whether nothing but hands touches it."""
     others = ("table", "floor", "body", *(f"{arm}_arm" for arm in ARMS))
     return not any(view.touching(HOOP, other) for other in others)
+
+
+def _let_go(view: View) -> bool:
+    """Whether it is on the table or the floor, or on neither hand."""
+    lies = any(view.touching(HOOP, other) for other in ("table", "floor"))
+    return lies or not any(view.touching(HOOP, f"{arm}_hand") for arm in ARMS)
 
 
 def _alone(view: View, arm: str) -> bool:

@@ -25,6 +25,7 @@ class PressButtonHighAndLow(HumanoidTask):
     name = "press_button_high_and_low"
     tier = 2
     mode = "sequential"
+    version = 3
     summary = "the humanoid presses a low button, then a high one, with either hand"
     skills = ("move_to", "move_by", "home")
     time_limit_s = 40.0
@@ -62,6 +63,16 @@ class PressButtonHighAndLow(HumanoidTask):
             hold_s=0.5, after=("low button pressed", "high button pressed"),
         )
 
+    def invariants(self, scene: Scene) -> tuple[Check, ...]:
+        """On its feet, and the high button not pressed before the low one."""
+        return (
+            *super().invariants(scene),
+            Check(
+                "the low button first", lambda v: not _hand_on(v, HIGH), hold_s=PRESS_S,
+                until="low button pressed",
+            ),
+        )  # fmt: skip
+
     def stages(self, scene: Scene) -> tuple[Check, ...]:
         """The low one, then the high one."""
         return (
@@ -95,9 +106,11 @@ def _post(button: str) -> str:
 
 def _pressed(view: View, name: str, other: str) -> bool:
     """Whether a hand presses one button alone, not its post: of two at once none was the first."""
-    return not view.touched_by_robot(other) and any(
-        view.touching(name, f"{arm}_hand", PRESS_N) for arm in ARMS
-    )
+    return not view.touched_by_robot(other) and _hand_on(view, name)
+
+
+def _hand_on(view: View, name: str) -> bool:
+    return any(view.touching(name, f"{arm}_hand", PRESS_N) for arm in ARMS)
 
 
 TASK = PressButtonHighAndLow()

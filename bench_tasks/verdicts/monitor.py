@@ -32,7 +32,7 @@ class Monitor:
         self._stages = {check.name: False for check in task.stages(scene)}
         self._stage_checks = task.stages(scene)
         self._since_ns: dict[str, int] = {}
-        """Since when a stage that is not reached yet has been holding."""
+        """Since when what is about to reach or lose a stage, or break an invariant, has gone on."""
         self._invariants = task.invariants(scene)
         self._asks = {
             step.question.name: step for step in task.prologue(scene) if isinstance(step, Ask)
@@ -108,18 +108,22 @@ class Monitor:
         if self._coordination is not None:
             self._coordination.on_state(view, gap_ns)
         for check in self._invariants:
-            if not check.holds(view):
+            fails = not self._stages.get(check.until, False) and not check.holds(view)
+            if self._lasts(f"not {check.name}", fails, check.hold_s):
                 self._broken = check.name
                 return
         before = {name for name, reached in self._stages.items() if reached}
         for check in self._stage_checks:
-            if check.name in before or not before.issuperset(check.after):
+            if check.name in before:
+                lost = check.lost
+                if lost and self._lasts(check.name, lost.holds(view), lost.hold_s):
+                    self._stages[check.name] = False
+                    del self._since_ns[check.name]
                 continue
-            if not check.holds(view):
-                self._since_ns.pop(check.name, None)
-                continue
-            since_ns = self._since_ns.setdefault(check.name, state.stamp_ns)
-            self._stages[check.name] = state.stamp_ns - since_ns >= round(check.hold_s * 1e9)
+            holds = before.issuperset(check.after) and check.holds(view)
+            if self._lasts(check.name, holds, check.hold_s):
+                self._stages[check.name] = True
+                del self._since_ns[check.name]
         self._unmet = [check.name for check in self._goal.checks if not check.holds(view)]
         self._unmet += [f"{name} before" for name in self._goal.after if not self._stages[name]]
         if not self._unmet and not view.all_at_rest():
@@ -130,6 +134,15 @@ class Monitor:
         if self._held_since_ns is None:
             self._held_since_ns = state.stamp_ns
         self._reached = state.stamp_ns - self._held_since_ns >= round(self._goal.hold_s * 1e9)
+
+    def _lasts(self, name: str, now: bool, hold_s: float) -> bool:
+        """Whether what goes on `now` has done so for a time without a break."""
+        assert self._last is not None
+        if not now:
+            self._since_ns.pop(name, None)
+            return False
+        since_ns = self._since_ns.setdefault(name, self._last.stamp_ns)
+        return self._last.stamp_ns - since_ns >= round(hold_s * 1e9)
 
     def verdict(self) -> Verdict:
         """Judge what has been seen so far; UnscoredError when what counts was not measured."""

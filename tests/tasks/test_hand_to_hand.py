@@ -62,6 +62,18 @@ def test_thrown_from_hand_to_hand_it_is_not_passed(passed):
     fails(passed(GIVEN, ([], 10), TAKEN), BOTH)
 
 
+@pytest.mark.parametrize("away", [([TABLE], 20), ([TABLE, LEFT], 20), ([], 10)])
+def test_put_down_or_let_go_on_the_way_it_must_begin_anew(passed, away):
+    fails(passed(GIVEN, TOGETHER, away, TAKEN), GIVER, BOTH)
+    fails(passed(GIVEN, away, TOGETHER, TAKEN), GIVER, BOTH)
+    succeeds(passed(GIVEN, TOGETHER, away, GIVEN, TOGETHER, TAKEN))
+
+
+def test_a_swing_or_a_brush_by_the_table_is_not_putting_it_down(passed):
+    for away in (([], 4), ([TABLE, RIGHT], 4)):
+        succeeds(passed(GIVEN, TOGETHER, away, TAKEN))
+
+
 def test_the_first_hand_must_let_go(passed):
     fails(passed(GIVEN, ([LEFT, RIGHT], 80)), TAKER)
     fails(passed(GIVEN, TOGETHER, ([LEFT], 80)), TAKER)

@@ -64,6 +64,24 @@ class Asking(Made):
         return (Ask(question, dict.fromkeys(self.items, "yes"), chance=0.5),)
 
 
+class Strict(Made):
+    """A goal that is reached by way of "first", which is lost below 0.1; no depth before it."""
+
+    def goal(self, scene):
+        return Goal((Check("up", lambda v: v.position("thing")[2] > 0.9),), after=("first",))
+
+    def stages(self, scene):
+        low = Check("low", lambda v: v.position("thing")[2] < 0.1, hold_s=0.04)
+        return (
+            Check("first", lambda v: 0.4 < v.position("thing")[2] < 0.9, hold_s=0.02, lost=low),
+        )
+
+    def invariants(self, scene):
+        return (
+            Check("deep", lambda v: v.position("thing")[2] > -0.5, hold_s=0.04, until="first"),
+        )
+
+
 class Empty(Made):
     """Nothing to reach and nothing asked."""
 
@@ -303,3 +321,22 @@ def test_what_the_cell_cannot_feel_is_no_verdict_and_no_end():
         assert not monitor.finished
     with pytest.raises(UnscoredError, match="nothing here measures whether thing touches table"):
         monitor.verdict()
+
+
+@pytest.mark.parametrize(
+    ("low", "again", "good"), [(0, 0, True), (2, 0, True), (3, 0, False), (3, 2, True)]
+)
+def test_a_stage_that_is_lost_for_long_enough_must_be_reached_anew(low, again, good):
+    heights = [HALF_Z] * 2 + [LOW_Z] * low + [HALF_Z] * again + [GOAL_Z] * 26
+    verdict = watch(*heights, task=Strict()).verdict()
+    assert verdict.success is good
+    assert verdict.stages["first"] is good
+    assert verdict.cause == ("" if good else "goal not reached: first before")
+
+
+@pytest.mark.parametrize(("deep", "good"), [(2, True), (3, False)])
+def test_an_invariant_may_fail_briefly_and_counts_no_more_after_its_stage(deep, good):
+    start = [LOST_Z] * deep + [HALF_Z] * 2
+    verdict = watch(*start, *[LOST_Z] * 5, *[HALF_Z] * 2, *[GOAL_Z] * 26, task=Strict()).verdict()
+    assert verdict.success is good
+    assert verdict.cause == ("" if good else "invariant broken: deep")
