@@ -62,6 +62,10 @@ class WamPolicy:
         self._made: Checkpoint = load_checkpoint(path)
         self.shape: Shape = self._made.model.shape
         self._steps = _steps(path, self._made.made.get("recipe", {}), self.options.steps)
+        if self._steps <= 1:
+            # The rows that a chunk is to continue can only bear on a next step. Without one they
+            # are not inpainted: who asks blends the chunks (`policies.execution`).
+            self.infer_with_prefix = None
         if not 1 <= self.options.threads <= MAX_THREADS:
             raise UsageError(
                 f"threads must be from 1 to {MAX_THREADS}, got {self.options.threads}"
@@ -105,6 +109,8 @@ class WamPolicy:
         self, observation: Observation, prefix: np.ndarray, weights: np.ndarray
     ) -> ActionChunk:
         """As `infer`, the chunk continuing what the arms do from this state on.
+
+        None where the model has a single step: there the two chunks must be blended.
 
         prefix (k, 16) are their commands, weights (k,) in [0, 1] how binding each is.
         """

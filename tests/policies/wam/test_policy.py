@@ -14,8 +14,10 @@ torch = pytest.importorskip("torch")
 from tiny_wam import TINY, steady_checkpoint  # noqa: E402
 
 from bench_tasks.errors import BenchError, UsageError  # noqa: E402
+from bench_tasks.execution import CALL, Execution  # noqa: E402
 from bench_tasks.verdicts.dreams import DREAM, dreams_of  # noqa: E402
 from bench_tasks.vocabulary import Event, Observation  # noqa: E402
+from policies.execution import ExecutedPolicy  # noqa: E402
 from policies.wam.policy import WamOptions, WamPolicy  # noqa: E402
 
 TOKENS = TINY.patches[0] * TINY.patches[1] + 1
@@ -163,7 +165,9 @@ def test_a_direct_one_answers_without_noise_in_its_only_step(no_weights, world, 
     assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
 
 
-@pytest.mark.parametrize(("recipe", "steps"), [({}, 4), ({"teacher": "a"}, 1)])
+@pytest.mark.parametrize(("recipe", "steps"), [
+    ({}, 4), ({"teacher": "a"}, 1), ({"schedule": "flash"}, 4), ({"schedule": "direct"}, 1),
+])  # fmt: skip
 def test_the_usual_steps_are_those_that_it_was_made_for(
     no_weights, world, tmp_path, monkeypatch, recipe, steps
 ):
@@ -229,3 +233,21 @@ def test_a_binding_prefix_is_continued_and_a_free_one_changes_nothing(
     ends = np.arange(every - 1, 12, every)
     assert len(ends) and np.allclose(bound[ends], prefix[ends], atol=1e-5)
     assert not np.allclose(bound[-1], prefix[-1], atol=1e-3), "what is not known is free"
+
+
+@pytest.mark.parametrize(("recipe", "steps"), [({"schedule": "direct"}, 0), ({}, 1)])
+def test_with_a_single_step_chunks_are_blended_for_nothing_can_be_continued(
+    no_weights, world, tmp_path, recipe, steps
+):
+    path = str(steady_checkpoint(tmp_path / "a.safetensors", **recipe))
+    policy = WamPolicy(WamOptions(path, steps, execute=4))
+    executed = ExecutedPolicy(policy, Execution("rtc", "0.1", 10))
+    scene, _ = world.reset("lift_pot", 0)
+    executed.reset(scene, 0)
+    calls = []
+    for _ in range(4):
+        seen = Observation(world.state, world.capture(policy.metadata.cameras))
+        chunk = executed.infer(seen)
+        calls.append(chunk.detail[CALL])
+        world.step(chunk)
+    assert all(call["blended"] > 0 and not call["inpainted"] for call in calls[1:]), calls
