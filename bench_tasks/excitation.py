@@ -16,7 +16,7 @@ from bench_tasks.robots.dynamics import Dynamics
 from bench_tasks.robots.fr3 import JOINT_NAMES
 from bench_tasks.vocabulary import ARMS, FR3_PAIR
 
-__all__ = ["Excitation", "Fit", "read_excitation"]
+__all__ = ["Excitation", "Fit", "MIN_MOTION_RAD", "read_excitation"]
 
 MIN_DURATION_S = 5.0
 MIN_MOTION_RAD = 0.03
@@ -24,6 +24,8 @@ MIN_MOTION_RAD = 0.03
 Z95 = 1.96
 MIN_FOLLOWED = 0.2
 """Share of its commanded way that a joint must have gone."""
+FAR, FAR_RAD = 3.0, 1e-4
+"""A joint is doubtful when it is further off than so many times the median, and than that."""
 HOW = "record with policy excite"
 
 
@@ -47,7 +49,8 @@ class Fit:
 
     `rms_before` and `rms_after` (14,) rad are between recorded and simulated positions, with the
     simulation's own dynamics and with those found; `tried` the same two of another recording.
-    `at_limit` names what the fit would have taken further than it may.
+    `at_limit` names what the fit would have taken further than it may. The standard error of what
+    is at the end of its range is 0: there is none.
     """
 
     dynamics: Dynamics
@@ -58,6 +61,13 @@ class Fit:
     at_limit: tuple[str, ...] = ()
     tried: tuple[np.ndarray, np.ndarray] | None = None
 
+    @property
+    def doubtful(self) -> tuple[str, ...]:
+        """Joints that the fit did not bring as near as others, or no nearer: a local minimum?"""
+        far = max(FAR_RAD, FAR * float(np.median(self.rms_after)))
+        no_better = (self.rms_after >= self.rms_before) & (self.rms_after > FAR_RAD)
+        return tuple(np.array(JOINT_NAMES)[(self.rms_after > far) | no_better].tolist())
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         parts = {"found": self.dynamics, "standard_error": self.error, "simulation": self.own}
@@ -67,7 +77,7 @@ class Fit:
         return {
             **{name: part.to_dict() for name, part in parts.items()},
             **{name: dict(zip(JOINT_NAMES, a.tolist(), strict=True)) for name, a in arrays.items()},
-            "at_limit": list(self.at_limit),
+            "at_limit": list(self.at_limit), "doubtful": list(self.doubtful),
         }
 
     def table(self) -> str:
@@ -81,19 +91,29 @@ class Fit:
             errors = (self.rms_before, self.rms_after, *(self.tried or ()))
             rows.append([
                 name,
-                f"{found.viscous[k]:.2f} ± {Z95 * error.viscous[k]:.2f}",
-                f"{found.dry[k]:.3f} ± {Z95 * error.dry[k]:.3f}",
-                f"{1e3 * found.offset_rad[k]:.3f} ± {1e3 * Z95 * error.offset_rad[k]:.3f}",
+                _number(found.viscous[k], error.viscous[k], 2),
+                _number(found.dry[k], error.dry[k], 3),
+                _number(1e3 * found.offset_rad[k], 1e3 * error.offset_rad[k], 3),
                 *(f"{1e3 * one[k]:.3f}" for one in errors),
             ])  # fmt: skip
         delays = ", ".join(
-            f"{arm} {1e3 * value:.2f} ± {1e3 * Z95 * wrong:.2f} ms"
+            f"{arm} {_number(1e3 * value, 1e3 * wrong, 2)} ms"
             for arm, value, wrong in zip(ARMS, found.delay_s, error.delay_s, strict=True)
         )
         lines = [f"| {' | '.join(row)} |" for row in rows]
         lines += ["", f"Delay: {delays}."]
         lines += [f"At the end of its range: {name}." for name in self.at_limit]
+        lines += [f"Further off than the others, or no nearer than before: {name}; the fit may "
+                  "have stopped at a local minimum: try another recording (seed)."
+                  for name in self.doubtful]  # fmt: skip
         return "\n".join(lines) + "\n"
+
+
+def _number(value: float, error: float, digits: int) -> str:
+    """With half its 95 % interval; at the end of its range it has none."""
+    if error == 0.0:
+        return f"{value:.{digits}f} (end of range)"
+    return f"{value:.{digits}f} ± {Z95 * error:.{digits}f}"
 
 
 def read_excitation(path: Path) -> Excitation:
@@ -121,6 +141,11 @@ def read_excitation(path: Path) -> Excitation:
     if time_s[-1] < MIN_DURATION_S:
         raise UsageError(f"{bags[0]} is too short: {time_s[-1]:.1f} s of the {MIN_DURATION_S:g} s "
                          f"that are needed; {HOW}")  # fmt: skip
+    for state in states:
+        sizes = len(state.command), len(state.joint_position)
+        if sizes != (len(robot.joint_names) + 2, len(robot.joint_names)):
+            raise UsageError(f"{bags[0]}: state {state.seq} has {sizes[0]} commands and "
+                             f"{sizes[1]} joints, not those of {FR3_PAIR}")  # fmt: skip
     command = np.stack([state.command for state in states])[:, robot.joint_columns]
     measured = np.stack([state.joint_position for state in states])
     for what, values in (("command", command), ("joint position", measured)):
@@ -154,6 +179,8 @@ def _check_free(bag: Path, recording: Recording) -> None:
     ours = np.array([name.startswith(tuple(f"{arm}_" for arm in ARMS)) for name in entities])
     for state in recording.states:
         pairs = np.asarray(state.contact_pair, int).reshape(-1, 2)
+        if pairs.size and not 0 <= pairs.min() <= pairs.max() < len(entities):
+            raise UsageError(f"{bag}: a contact of state {state.seq} names no entity")
         touching = pairs[ours[pairs].any(axis=1)]
         if len(touching):
             a, b = (entities[k] for k in touching[0])

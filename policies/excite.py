@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bench_tasks.errors import BenchError, UsageError
+from bench_tasks.excitation import MIN_MOTION_RAD
 from bench_tasks.robots import embodiments
 from bench_tasks.robots.fr3 import JOINT_LIMITS_RAD, MAX_ACCELERATION, MAX_VELOCITY
 from bench_tasks.robots.kinematics import dual_arm
@@ -60,6 +61,12 @@ class ExciteOptions:
                 raise UsageError(
                     f"policy excite: {name} must be from {low:g} to {high:g}, got {value:g}"
                 )
+        if len(_frequencies(self.high_hz, self.duration_s)) < 7:
+            raise UsageError(
+                f"policy excite: (high_hz - {LOW_HZ:g}) * duration_s must be more than 6, so that "
+                f"each of 7 joints has a frequency of its own; got high_hz {self.high_hz:g} and "
+                f"duration_s {self.duration_s:g}"
+            )
 
 
 class ExcitePolicy:
@@ -109,6 +116,14 @@ class ExcitePolicy:
         while True:
             values = np.tile(start, (len(away), 1))
             values[:, columns] += scale * away
+            moved = np.ptp(values[:, columns], axis=0)
+            if not moved.min() >= MIN_MOTION_RAD:  # nor is what is no number
+                least = int(np.argmin(moved))
+                raise BenchError(
+                    f"policy excite would move joint {least % 7 + 1} of the {ARMS[least // 7]} arm "
+                    f"by {moved[least]:.3f} rad only, and sysid needs {MIN_MOTION_RAD:g}: give it "
+                    "more share, amplitude_rad or room, or a lower high_hz"
+                )
             wrong = _obstacle(values)
             if not wrong:
                 rest = np.tile(start, (round(REST_S / period_s), 1))
@@ -123,9 +138,7 @@ def multi_sine(options: ExciteOptions, period_s: float, seed: int) -> np.ndarray
     rng = np.random.default_rng([seed, 0xE8C17E])
     time = period_s * np.arange(1, round(options.duration_s / period_s) + 1)
     end = time[-1]
-    # Of each joint its own multiples of one base frequency, dealt out in turn.
-    base = max(1.0 / end, (options.high_hz - LOW_HZ) / 28)
-    frequencies = LOW_HZ + base * np.arange(int((options.high_hz - LOW_HZ) / base) + 1)
+    frequencies = _frequencies(options.high_hz, end)
     fade = np.minimum(1.0, np.minimum(time, end - time) / FADE_S)
     fade = fade**3 * (10.0 - 15.0 * fade + 6.0 * fade**2)
     columns = []
@@ -145,6 +158,12 @@ def multi_sine(options: ExciteOptions, period_s: float, seed: int) -> np.ndarray
             found.append(one * min(limit / peak for limit, peak in zip(limits, peaks, strict=True)))
         columns.append(max(found, key=np.std))
     return np.stack(columns, axis=1)
+
+
+def _frequencies(high_hz: float, duration_s: float) -> np.ndarray:
+    """Multiples (n,) of one base frequency above the lowest, to be dealt out to joints in turn."""
+    base = max(1.0 / duration_s, (high_hz - LOW_HZ) / 28)
+    return LOW_HZ + base * np.arange(int((high_hz - LOW_HZ) / base) + 1)
 
 
 def _obstacle(values: np.ndarray) -> str:

@@ -129,7 +129,8 @@ def fit(told: Excitation, other: Excitation | None = None) -> Fit:
             f"the fit to {told.name} did not settle: after {MAX_EVALUATIONS} simulations positions "
             f"are still {1e3 * _rms(after, told).mean():.3f} mrad apart in the mean"
         )
-    error = _standard_errors(found.jac, found.fun, told.time_s[compared])
+    free = ~_ended(found.x, low, high).any(axis=0)
+    error = _standard_errors(found.jac, found.fun, told.time_s[compared], free)
     tried = other and tuple(
         _rms(replay.positions(other, one), other) for one in (replay.nominal, dynamics)
     )
@@ -172,13 +173,16 @@ def _lag(told: Excitation, simulated: np.ndarray) -> np.ndarray:
     return np.array([lags[np.argmin([apart(arm, lag) for lag in lags])] for arm in (0, 1)])
 
 
-def _standard_errors(jacobian: np.ndarray, residuals: np.ndarray, time_s: np.ndarray) -> np.ndarray:
-    """Of each parameter, the larger of two estimates.
+def _standard_errors(
+    jacobian: np.ndarray, residuals: np.ndarray, time_s: np.ndarray, free: np.ndarray
+) -> np.ndarray:
+    """Of each parameter, the larger of two estimates; 0 of what is not `free`, being at its end.
 
-    One takes errors to be independent; the other, the sandwich over blocks in time (Liang and
-    Zeger, Biometrika 73, 1986), lets those of one block be alike, but is too small where blocks
-    are few.
+    What is not free says nothing of the others either. One estimate takes errors to be independent;
+    the other, the sandwich over blocks in time (Liang and Zeger, Biometrika 73, 1986), lets those
+    of one block be alike, but is too small where blocks are few.
     """
+    error, jacobian = np.zeros(jacobian.shape[1]), jacobian[:, free]
     bread = np.linalg.pinv(jacobian.T @ jacobian)
     noise = (residuals.reshape(-1, JOINTS) ** 2).mean(axis=0)
     plain = jacobian.T @ (jacobian * np.tile(noise, len(time_s))[:, None])
@@ -189,7 +193,8 @@ def _standard_errors(jacobian: np.ndarray, residuals: np.ndarray, time_s: np.nda
     np.add.at(sums, block, pull)
     filling = sums.T @ sums * count / (count - 1)
     both = [np.diag(bread @ middle @ bread) for middle in (plain, filling)]
-    return np.sqrt(np.maximum(np.max(both, axis=0), 0.0))
+    error[free] = np.sqrt(np.maximum(np.max(both, axis=0), 0.0))
+    return error
 
 
 def _rms(simulated: np.ndarray, told: Excitation) -> np.ndarray:
@@ -197,13 +202,19 @@ def _rms(simulated: np.ndarray, told: Excitation) -> np.ndarray:
     return np.sqrt(((simulated - told.measured)[compared] ** 2).mean(axis=0))
 
 
+def _ended(x: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Which parameters are at the low end of their range, which at the high one: (2, n)."""
+    width = np.repeat(NEAR, [len(kind) for kind in _KINDS])
+    return np.stack([x - low < width, high - x < width])
+
+
 def _at_limit(x: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[str, ...]:
     """Parameters at the end of their range; none at all of dry friction or delay is no wonder."""
     names = [f"{what} of joint {k % 7 + 1}, {('left', 'right')[k // 7]} arm"
              for what in ("viscous friction", "dry friction", "offset") for k in range(JOINTS)]
     names += ["delay of the left arm", "delay of the right arm"]
-    width = np.repeat(NEAR, [len(kind) for kind in _KINDS])
     wanted = np.ones(len(x), bool)
     wanted[np.concatenate([_KINDS[1], _KINDS[3]])] = False
-    beyond = (high - x < width) | (wanted & (x - low < width))
+    at_low, at_high = _ended(x, low, high)
+    beyond = at_high | (wanted & at_low)
     return tuple(name for name, yes in zip(names, beyond, strict=True) if yes)

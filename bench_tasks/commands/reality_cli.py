@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from bench_tasks.errors import UsageError
 
 __all__ = ["COMMANDS", "add"]
 
+HEAD = "# Dynamics of a robot"
+"""How a report of sysid begins."""
 Command = Callable[[str, str], argparse.ArgumentParser]
 
 
@@ -45,6 +48,18 @@ def _say(text: str) -> None:
     sys.stdout.write(f"{text}\n")
 
 
+def _check_writable(out: Path, page: Path) -> None:
+    """UsageError where the files cannot be written, or the report would replace another text."""
+    if page.exists() and not page.read_text(encoding="utf-8", errors="replace").startswith(HEAD):
+        raise UsageError(f"{page} is no report of sysid and would be overwritten: give --out "
+                         "another name")  # fmt: skip
+    try:
+        with tempfile.TemporaryFile(dir=out.parent):
+            pass
+    except OSError as error:
+        raise UsageError(f"--out {out} cannot be written: {error.strerror}") from error
+
+
 def _sysid(args: argparse.Namespace) -> int:
     from bench_tasks.excitation import read_excitation
     from bench_tasks.manifest import replacing
@@ -52,14 +67,15 @@ def _sysid(args: argparse.Namespace) -> int:
 
     if args.out.suffix not in (".yaml", ".yml"):
         raise UsageError(f"--out must end with .yaml, got {args.out}")
+    page = args.out.with_suffix(".md")
+    _check_writable(args.out, page)
     told = read_excitation(args.dir)
     other = read_excitation(args.other) if args.other else None
     if not args.json:
         sys.stderr.write(f"fitting {told.time_s[-1]:.0f} s of motion: about as long on one core\n")
     found = identified(told, other)
-    page = args.out.with_suffix(".md")
     text = (
-        f"# Dynamics of a robot\n\nFitted to {told.name} (SHA-256 {told.hash[:12]}), "
+        f"{HEAD}\n\nFitted to {told.name} (SHA-256 {told.hash[:12]}), "
         f"{told.time_s[-1]:.1f} s. Errors are root mean squares between recorded and simulated "
         f"positions, before and after{', also elsewhere: ' + other.name if other else ''}; "
         f"± is half of a 95 % interval.\n\n{found.table()}"
@@ -81,6 +97,8 @@ def _paired(args: argparse.Namespace) -> int:
     from bench_tasks.reports.paired import compare, results_of
     from bench_tasks.reports.paired_page import page, text
 
+    if args.sim.is_dir() and args.sim.resolve() == args.real.resolve():
+        raise UsageError(f"SIM and REAL are the same folder: {args.sim}")
     found = compare(results_of(args.sim), results_of(args.real))
     target = args.out or args.sim / "paired.html"
     with replacing(target) as temporary:

@@ -70,6 +70,18 @@ def touching() -> list:
     return states
 
 
+def touching_nobody() -> list:
+    states = touching()
+    states[50].contact_pair[0, 0] = 99
+    return states
+
+
+def with_a_joint_more() -> list:
+    states, more = motion(), np.zeros(15)
+    states[9] = replace(states[9], joint_position=more, joint_velocity=more, joint_effort=more)
+    return states
+
+
 def still(k: int) -> list:
     return [
         replace(one, command=np.where(np.arange(16) == k, 0.3, one.command)) for one in motion()
@@ -92,6 +104,8 @@ def unknown_position() -> list:
         (lambda: still(9), "right_fr3_joint2 is told to move by 0.000 rad only"),
         (lambda: stopped(4), "left_fr3_joint5 was told to move by 0.200 rad and went"),
         (touching, "table touches left_arm at 1.00 s"),
+        (touching_nobody, "a contact of state 50 names no entity"),
+        (with_a_joint_more, "state 9 has 16 commands and 15 joints, not those of fr3_pair"),
         (unknown_position, "a joint position of state 7 is not a finite number"),
         (lambda: [replace(one, stamp_ns=0) for one in motion()], "stamps of its states do not"),
     ],
@@ -138,3 +152,49 @@ def test_the_table_says_what_was_found():
                        "| 10.000 | 1.000 | 20.000 | 2.000 |")  # fmt: skip
     assert "Delay: left 10.00 ± 0.20 ms, right 20.00 ± 0.39 ms." in rows
     assert rows[-1] == "At the end of its range: delay of the left arm."
+
+
+def made_fit(after: np.ndarray) -> Fit:
+    ones = np.ones(14)
+    some = Dynamics(ones, np.zeros(14), ones, np.array([0.0, 0.02]))
+    error = Dynamics(ones, np.zeros(14), ones, np.array([0.0, 1e-3]))
+    return Fit(some, error, some, 0.01 * ones, after)
+
+
+def test_what_is_at_the_end_of_its_range_has_no_interval():
+    rows = made_fit(0.001 * np.ones(14)).table().splitlines()
+    assert rows[2].startswith("| left_fr3_joint1 | 1.00 ± 1.96 | 0.000 (end of range) | 1000.000 ±")
+    assert rows[-1] == "Delay: left 0.00 (end of range) ms, right 20.00 ± 1.96 ms."
+
+
+def test_a_joint_that_the_fit_left_behind_is_named():
+    after = 0.001 * np.ones(14)
+    assert made_fit(after).doubtful == ()
+    after[3], after[9] = 0.0031, 0.0029
+    assert made_fit(after).doubtful == ("left_fr3_joint4",)
+    assert "no nearer than before: left_fr3_joint4; " in made_fit(after).table()
+    assert made_fit(after).to_dict()["doubtful"] == ["left_fr3_joint4"]
+    assert len(made_fit(0.01 * np.ones(14)).doubtful) == 14
+    # What is this small is noise.
+    assert made_fit(1e-6 * np.arange(14)).doubtful == ()
+
+
+def test_no_other_file_is_overwritten_and_nothing_is_fitted_in_vain(tmp_path, capsys, monkeypatch):
+    from bench_tasks import runner
+
+    fitted = []
+    monkeypatch.setattr(
+        runner, "identified", lambda *a: fitted.append(a) or made_fit(0.001 * np.ones(14))
+    )
+    bag, out = recorded(tmp_path / "bag"), tmp_path / "notes.yaml"
+    page = out.with_suffix(".md")
+    page.write_text("# My notes\n")
+    assert main(["sysid", str(bag), "--out", str(out)]) == 2
+    assert "notes.md is no report of sysid" in capsys.readouterr().err
+    (tmp_path / "file").write_text("")
+    assert main(["sysid", str(bag), "--out", str(tmp_path / "file" / "x.yaml")]) == 2
+    assert fitted == [] and not out.exists() and page.read_text() == "# My notes\n"
+    page.unlink()
+    for _ in range(2):
+        assert main(["sysid", str(bag), "--out", str(out)]) == 0
+    assert len(fitted) == 2 and page.read_text().startswith("# Dynamics of a robot")

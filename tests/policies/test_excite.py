@@ -100,6 +100,19 @@ def test_little_room_makes_it_smaller_and_none_is_refused():
         policy.infer(Observation(state(near)))
 
 
+def test_a_motion_that_sysid_would_refuse_is_not_made():
+    policy = ExcitePolicy(replace(SHORT, share=0.01))
+    policy.reset(SCENE, 0)
+    with pytest.raises(BenchError, match=r"would move joint \d of the .* rad only, .* needs 0.03"):
+        policy.infer(Observation(state(home())))
+
+
+@pytest.mark.parametrize(("duration_s", "high_hz"), [(5.0, 1.4), (12.5, 0.6), (50.0, 0.5)])
+def test_every_joint_has_a_motion_where_frequencies_are_few(duration_s, high_hz):
+    away = multi_sine(ExciteOptions(duration_s=duration_s, high_hz=high_hz), PERIOD_S, 0)
+    assert np.isfinite(away).all() and np.ptp(away, axis=0).min() > 0.03
+
+
 def test_a_hand_above_the_table_is_not_moved():
     low = home()
     low[1], low[3], low[5] = 0.6, -2.0, 2.6
@@ -115,6 +128,7 @@ def test_wrong_options_and_robots_are_named():
         ("excite:amplitude_rad=3", "amplitude_rad must be from 0.05 to 0.5, got 3"),
         ("excite:duration_s=60", "duration_s must be from 5 to 50, got 60"),
         ("excite:share=0.9", "share must be from 0.01 to 0.5, got 0.9"),
+        ("excite:duration_s=5,high_hz=1", r"\(high_hz - 0.1\) \* duration_s must be more than 6"),
         ("excite:speed=1", "choose from amplitude_rad, duration_s, high_hz, share"),
     ):
         with pytest.raises(UsageError, match=said):

@@ -15,7 +15,7 @@ from bench_tasks.robots import embodiments
 from bench_tasks.robots.dynamics import Dynamics, read_dynamics
 from bench_tasks.runner import run
 from bench_tasks.vocabulary import ActionChunk
-from sim.sysid import Replay, fit
+from sim.sysid import Replay, _standard_errors, fit
 from sim.world import SimWorld
 
 TASK = "blocks_ranking_rgb"
@@ -151,3 +151,16 @@ def test_a_snapshot_keeps_commands_that_are_under_way():
 def test_a_humanoid_takes_no_dynamics_of_arms(robot):
     with pytest.raises(Exception, match="dynamics are those of fr3_pair"):
         RunConfig(("reach_both_hands",), dynamics=str(robot[0])).checked()
+
+
+def test_what_is_at_the_end_of_its_range_is_no_part_of_the_errors():
+    rng = np.random.default_rng(0)
+    time_s = 0.02 * np.arange(200)
+    jacobian, residuals = rng.standard_normal((200 * 14, 3)), rng.standard_normal(200 * 14)
+    jacobian[:, 2] += 5.0 * jacobian[:, 1]  # so that each blurs the other
+    free = np.array([True, True, False])
+    found = _standard_errors(jacobian, residuals, time_s, free)
+    alone = _standard_errors(jacobian[:, :2], residuals, time_s, np.ones(2, bool))
+    np.testing.assert_allclose(found, [*alone, 0.0])
+    both = _standard_errors(jacobian, residuals, time_s, np.ones(3, bool))
+    assert both[1] > 3.0 * found[1] > 0.0
