@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bench_tasks.errors import UsageError
+from bench_tasks.execution import Execution
 from bench_tasks.reports.stats import mmrv, pearson, wilson
 from bench_tasks.verdicts import score_files, scoring
 from bench_tasks.verdicts.episode_score import EpisodeScore
@@ -128,7 +129,7 @@ def compare(sim: Sequence[EpisodeScore], real: Sequence[EpisodeScore]) -> Compar
             where = "simulated" if not pair.sim.scored else "real"
             left_out.append(f"{_name((pair.task, pair.planner, pair.policy))}: no {where} episode "
                             "has a verdict")  # fmt: skip
-    left_out += _versions(sim, real)
+    left_out += [*_versions(sim, real), *_ways(sim, real)]
     counted = [pair for pair in pairs if pair.counts]
     found, why = _correlation(counted)
     tasks = Counter(pair.task for pair in counted)
@@ -164,6 +165,28 @@ def _versions(sim: Sequence[EpisodeScore], real: Sequence[EpisodeScore]) -> list
                 for task in tasks}  # fmt: skip
     return [f"{task}: version {'/'.join(a)} simulated, {'/'.join(b)} real, paired all the same"
             for task, (a, b) in versions.items() if a != b]  # fmt: skip
+
+
+def _ways(sim: Sequence[EpisodeScore], real: Sequence[EpisodeScore]) -> list[str]:
+    """Policies that were executed in other ways, planners that were told more: paired, but said."""
+    notes = []
+    for what, way in (("executed", _executed), ("told", lambda e: f"help {e.help or 'none'}")):
+        seen: list[dict[Key, set[str]]] = [{}, {}]
+        for side, episodes in zip(seen, (sim, real), strict=True):
+            for e in episodes:
+                if e.scored:
+                    side.setdefault((e.task, e.planner, e.policy), set()).add(way(e))
+        notes += [
+            f"{_name(key)}: {what} {' / '.join(sorted(seen[0][key]))} simulated, "
+            f"{' / '.join(sorted(seen[1][key]))} real, paired all the same"
+            for key in sorted(set(seen[0]) & set(seen[1])) if seen[0][key] != seen[1][key]
+        ]  # fmt: skip
+    return notes
+
+
+def _executed(episode: EpisodeScore) -> str:
+    how = episode.execution or Execution().to_dict()
+    return f"{how['mode']}, latency {how['latency']}, execute {how['execute']}"
 
 
 def _shares(pairs: Sequence[Pair]) -> tuple[list[float], list[float]]:

@@ -7,6 +7,7 @@ from html import escape
 
 from bench_tasks.reports.paired import MIN_PAIRS, Comparison, Pair, Side
 from bench_tasks.reports.report_style import CSS
+from bench_tasks.reports.stats import ON_A_LINE
 
 __all__ = ["page", "text"]
 
@@ -46,6 +47,8 @@ def _facts(found: Comparison) -> list[tuple[str, str]]:
         r = f"{found.r[0]:.2f}, 95 % interval {found.r[1]:.2f} to {found.r[2]:.2f}"
         if counted == MIN_PAIRS:
             r += " (three pairs bound it nowhere)"
+        elif abs(found.r[0]) >= ON_A_LINE:
+            r += " (all pairs lie on a line, which bounds it nowhere)"
     violation = "none: it needs two pairs" if found.mmrv is None else f"{found.mmrv:.3f}"
     facts = [("pairs", str(counted)), ("Pearson's r", r), ("MMRV", violation)]
     facts += [(f"MMRV of {task}", f"{value:.3f}") for task, value in found.by_task.items()]
@@ -85,8 +88,9 @@ def page(found: Comparison, sim: str, real: str) -> str:
         f"<div class=card>{_scatter(found.pairs)}</div><div class=card><dl>{facts}</dl></div>"
         f"<h2>Pairs</h2><div class='card scroll'><table><tr>{head}</tr>{rows}</table></div>"
         "<p class=soft>Shares are of episodes with a verdict; those without one are counted beside "
-        "them. Intervals: Wilson. MMRV, the mean maximum rank violation, is 0 where simulation "
-        "ranks all pairs as reality does and at most 1.</p></main></body></html>\n"
+        "them. Intervals: Wilson; that of Pearson's r takes the shares as exact, so what chance "
+        "adds where episodes are few is not in it. MMRV, the mean maximum rank violation, is 0 "
+        "where simulation ranks all pairs as reality does and at most 1.</p></main></body></html>\n"
     )
 
 

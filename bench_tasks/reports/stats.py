@@ -7,7 +7,10 @@ from collections.abc import Sequence
 
 from scipy.stats import norm, pearsonr
 
-__all__ = ["mmrv", "pearson", "wilson"]
+__all__ = ["ON_A_LINE", "mmrv", "pearson", "wilson"]
+
+ON_A_LINE = 1.0 - 1e-12
+"""With |r| from here on all pairs lie on a line."""
 
 
 def wilson(successes: int, trials: int, confidence: float = 0.95) -> tuple[float, float]:
@@ -36,15 +39,19 @@ def pearson(x: Sequence[float], y: Sequence[float]) -> tuple[float, float, float
     """Pearson's r and the ends of its 95 % interval, by Fisher's transformation.
 
     The interval is that of pairs drawn at random from many, their values taken as exact; with
-    three it is (-1, 1). ValueError when there are less, or all values of one side are the same.
+    three, or where all lie on a line, Fisher's bounds nothing and it is (-1, 1). ValueError when
+    there are less than three, or all values of one side are the same.
     """
     if len(x) != len(y) or len(x) < 3:
         raise ValueError(f"{len(x)} and {len(y)} values: three pairs are needed")
     if len(set(x)) == 1 or len(set(y)) == 1:
         raise ValueError("the values of one side are all the same")
     found = pearsonr(x, y)
+    r = float(found.statistic)
+    if len(x) == 3 or abs(r) >= ON_A_LINE:
+        return r, -1.0, 1.0
     low, high = found.confidence_interval(0.95)
-    return float(found.statistic), float(low), float(high)
+    return r, float(low), float(high)
 
 
 def mmrv(sim: Sequence[float], real: Sequence[float]) -> float:
@@ -52,7 +59,7 @@ def mmrv(sim: Sequence[float], real: Sequence[float]) -> float:
 
     The mean over i of max over j of |real_i - real_j| where sim ranks i and j otherwise than
     reality does: (sim_i > sim_j) != (real_i > real_j). As released with SIMPLER (Li et al., 2024,
-    arXiv 2405.05941), so a tie on one side alone is a violation. ValueError without values.
+    arXiv 2405.05941), so a tie on one side alone is a violation, for one of the two. ValueError without values.
     """
     if len(sim) != len(real) or not len(sim):
         raise ValueError(f"{len(sim)} and {len(real)} values")

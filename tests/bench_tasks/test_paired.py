@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -109,6 +110,42 @@ def test_another_version_of_a_task_is_said():
     assert "carry_tray: version 1 simulated, 2 real, paired all the same" in found.left_out
 
 
+def test_another_way_of_execution_or_more_help_is_said():
+    def done(mode: str, latency: str) -> dict:
+        return {"mode": mode, "latency": latency, "execute": 25, "deadline_s": 10.0}
+
+    sim = [replace(e, execution=done("sync", "free")) for e in episodes("lift_pot", 2)]
+    same = [replace(e, execution=done("sync", "free")) for e in episodes("lift_pot", 1, 1)]
+    other = [replace(e, execution=done("rtc", "measured"), help="poses") for e in same]
+    assert compare(sim, same).left_out == ()
+    who = "lift_pot (expert, skills)"
+    assert compare(sim, other).left_out == (
+        f"{who}: executed sync, latency free, execute 25 simulated, "
+        "rtc, latency measured, execute 25 real, paired all the same",
+        f"{who}: told help none simulated, help poses real, paired all the same",
+    )
+    # Recorded before there was a choice, an episode was executed as is usual.
+    assert compare(episodes("lift_pot", 1), [replace(e, execution=done("sync", "free") | {
+        "execute": 0}) for e in same]).left_out == ()  # fmt: skip
+
+
+def test_a_folder_is_not_paired_with_itself(tmp_path, capsys, monkeypatch):
+    saved(tmp_path / "sim", SIM)
+    (tmp_path / "link").symlink_to(tmp_path / "sim")
+    monkeypatch.chdir(tmp_path)
+    for real in ("sim", str(tmp_path / "sim"), "link"):
+        assert main(["paired", "sim", real]) == 2
+        assert "SIM and REAL are the same folder: sim" in capsys.readouterr().err
+
+
+def test_pairs_on_a_line_are_called_so():
+    tasks = ("lift_pot", "grab_roller", "stack_bowls_three", "carry_tray")
+    sim = [e for k, task in enumerate(tasks) for e in episodes(task, k, 4 - k)]
+    assert "Pearson's r: 1.00, 95 % interval -1.00 to 1.00 (all pairs lie on a line" in text(
+        compare(sim, sim)
+    )
+
+
 def test_the_page_shows_every_pair_that_counts():
     html = page(compare(SIM, REAL), "results/<sim>", "results/robot")
     assert html.count("<circle") == 3
@@ -144,8 +181,9 @@ def test_the_command_reads_folders(tmp_path, capsys):
 
 def test_a_folder_with_nothing_in_it_is_named(tmp_path, capsys):
     (tmp_path / "empty").mkdir()
+    good = str(saved(tmp_path / "good", SIM))
     for where in ("empty", "nowhere"):
-        assert main(["paired", str(tmp_path / where), str(tmp_path / where)]) == 2
+        assert main(["paired", good, str(tmp_path / where)]) == 2
         assert where in capsys.readouterr().err
 
 

@@ -62,6 +62,13 @@ def test_pearson_by_hand():
     assert pearson((0, 0.5, 1), (0, 0.25, 1)) == pytest.approx((0.960769, -1.0, 1.0), abs=1e-6)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("x", [(0, 0.25, 0.5, 1), (0, 0.5, 1), (0.1, 0.2, 0.3, 0.7, 0.9)])
+def test_pairs_on_a_line_are_no_certainty(x):
+    assert pearson(x, x) == pytest.approx((1.0, -1.0, 1.0), abs=1e-12)
+    assert pearson(x, [1 - 0.3 * v for v in x]) == pytest.approx((-1.0, -1.0, 1.0), abs=1e-12)
+
+
 @pytest.mark.parametrize("x, y", [((0, 1), (0, 1)), ((0, 1, 2), (0, 1)), ((1, 1, 1), (0, 1, 2))])
 def test_pearson_is_refused_where_there_is_none(x, y):
     with pytest.raises(ValueError):
