@@ -59,7 +59,8 @@ def mmrv(sim: Sequence[float], real: Sequence[float]) -> float:
 
     The mean over i of max over j of |real_i - real_j| where sim ranks i and j otherwise than
     reality does: (sim_i > sim_j) != (real_i > real_j). As released with SIMPLER (Li et al., 2024,
-    arXiv 2405.05941), so a tie on one side alone is a violation, for one of the two. ValueError without values.
+    arXiv 2405.05941), so a tie on one side alone is a violation, for one of the
+    two. ValueError without values.
     """
     if len(sim) != len(real) or not len(sim):
         raise ValueError(f"{len(sim)} and {len(real)} values")
