@@ -39,6 +39,7 @@ class Pictures:
         for camera in wanted:
             if camera not in cell.cameras:
                 raise unknown("camera", camera, cell.cameras)
+        self._calibrations: dict[str, CameraInfo] = {}
         self._every = {name: periods_between(hz) for name, hz in wanted.items()}
         self._jpeg = {name: node.create_publisher(CompressedImage, image_topic(name), PERIODIC)
                       for name in cell.cameras}  # fmt: skip
@@ -64,16 +65,23 @@ class Pictures:
             raise UsageError("depth is not taken from a robot's cameras yet")
         if state is None:
             raise BenchError("no episode is loaded")
-        return tuple(
-            CameraFrame(camera, state.seq, state.stamp_ns, *self._size, "jpeg",
-                        as_jpeg(self._sensors.picture(camera)[0], self._size))
-            for camera in cameras
-        )  # fmt: skip
+        frames = []
+        for camera in cameras:
+            message, info = self._sensors.picture(camera)
+            if not (info.width > 0 and info.height > 0):
+                raise BenchError(f"camera {camera}: its CameraInfo is of {info.width}x{info.height}"
+                                 " pixels: it is not calibrated")  # fmt: skip
+            self._calibrations[camera] = info
+            data = as_jpeg(message, self._size)
+            frames.append(
+                CameraFrame(camera, state.seq, state.stamp_ns, *self._size, "jpeg", data)
+            )
+        return tuple(frames)
 
     def publish(self, frames: tuple[CameraFrame, ...]) -> None:
-        """Publish pictures with their calibration, which is that of their size."""
+        """Publish pictures that were taken here, with their calibration at their size."""
         for frame in frames:
-            _, info = self._sensors.picture(frame.camera)
+            info = self._calibrations[frame.camera]
             x, y = self._size[0] / info.width, self._size[1] / info.height
             k = np.array(info.k) * np.array([x, x, x, y, y, y, 1, 1, 1])
             self._jpeg[frame.camera].publish(encode_frame(frame))

@@ -47,9 +47,12 @@ class Preparation:
         """Where the cell wants that: tell a human what is going to move, and wait for a yes."""
         if not self._cell.raw["confirm_before_home"]:
             return
-        self._signals.confirmed.clear()
+        self._signals.ask()
         self._say(f"{what}: stand clear, then call /world/confirm")
-        self._wait(self._signals.confirmed.is_set, CONFIRM_S, "nobody called /world/confirm")
+        try:
+            self._wait(self._signals.confirmed.is_set, CONFIRM_S, "nobody called /world/confirm")
+        finally:
+            self._signals.ask_no_more()
 
     def _wait_for_safety(self) -> None:
         self._wait(lambda: self._signals.alive, ALIVE_S, "the safety node was not heard")

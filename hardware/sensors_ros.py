@@ -48,7 +48,8 @@ ALL_FIXED = QoSProfile(
 TRACK_NS = 500_000_000
 """What was seen longer ago says nothing of how an object moves now."""
 RESTART_NS = 1_000_000_000
-"""A stamp that is earlier by so much is of a clock that was set back, and not of a late message."""
+"""Two rising stamps in a row that are earlier by so much are of a clock that was set back; one, or
+any that is earlier by less, is of a late message."""
 
 
 def stamp_ns(stamp: Any) -> int:
@@ -62,12 +63,17 @@ class Newest:
     def __init__(self) -> None:
         """None has come."""
         self._latest: tuple[Any, int, float] = None, 0, float("-inf")
+        self._before_ns: int | None = None
 
     def take(self, at_ns: int, value: Any) -> None:
         """Take what was measured at `at_ns`, if it is anything new."""
         was, before_ns, _ = self._latest
-        if was is None or not -RESTART_NS < at_ns - before_ns <= 0:
-            self._latest = value, at_ns, time.monotonic()
+        new = was is None or at_ns > before_ns
+        if not new and at_ns <= before_ns - RESTART_NS:
+            new = self._before_ns is not None and at_ns > self._before_ns
+            self._before_ns = at_ns
+        if new:
+            self._latest, self._before_ns = (value, at_ns, time.monotonic()), None
 
     def look(self) -> tuple[Any, int, float]:
         """What has come (None: nothing), its stamp, and how long ago in seconds."""

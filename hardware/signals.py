@@ -21,12 +21,30 @@ class Signals:
     def __init__(self) -> None:
         """Nothing was said yet."""
         self.estop, self.confirmed = threading.Event(), threading.Event()
+        self._asked = threading.Event()
         self._count = -1
         self._heard_s = self._counted_s = float("-inf")
 
     def on_estop(self, pressed: bool) -> None:
         """The stop button is pressed, or is not."""
         (self.estop.set if pressed else self.estop.clear)()
+
+    def ask(self) -> None:
+        """Somebody waits for `confirmed` from now on; what was confirmed before does not count."""
+        self.confirmed.clear()
+        self._asked.set()
+
+    def ask_no_more(self) -> None:
+        """Nobody waits any more."""
+        self._asked.clear()
+
+    def on_confirm(self) -> bool:
+        """A human confirms; whether anybody waits for that."""
+        asked = self._asked.is_set()
+        if asked:
+            self._asked.clear()
+            self.confirmed.set()
+        return asked
 
     def on_beat(self, count: int) -> None:
         """A heartbeat."""

@@ -7,7 +7,8 @@ side ends it brings the arm to rest, ends the motion and ends itself. It never s
 by itself after the robot has stopped it: that takes `recover` and `start`.
 
 Besides commands it takes {"do": ...}: `start` control, `hold` (to rest, in control), `go_to` with
-`q` and `share`, `recover`.
+`q` and `share`, which lasts as long as `go_on` comes every 100 ms (else {"lapsed": why}), and
+`recover`.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ import numpy as np
 import pylibfranka as franka
 
 from hardware.franka.limits import MAX_TORQUE_NM, MAX_TORQUE_RATE_NM_S
-from hardware.franka.tracker import CYCLE_S, Tracker
+from hardware.franka.tracker import CYCLE_S, RENEW_S, Tracker
 from hardware.link import ArmState, Command, Gone, Link, last_words
 
 __all__ = ["main"]
@@ -245,6 +246,8 @@ class Arm:
             refused = self._tracker.go_to(message["q"], message["share"])
             if refused:
                 self._say({"refused": refused, "seq": -1})
+        elif what == "go_on":
+            self._tracker.go_on()
         elif what == "recover":
             self._recover = True
 
@@ -276,6 +279,9 @@ class Arm:
         if self._cycles % self._every or self._gone:
             return
         self._tell(self._mode, self._why)
+        if self._tracker.lapsed:
+            why = f"nobody wanted its way to go on for {RENEW_S:g} s: it brakes"
+            self._tracker.lapsed = not self._say({"lapsed": why})
         self._say(
             ArmState(
                 time.monotonic_ns(), self._cycles, self._lost, self._tracker.seq, self._mode,

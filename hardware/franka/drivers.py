@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -19,7 +20,7 @@ from bench_tasks.vocabulary import ARMS
 from hardware.franka.cell import Cell, driver_python
 from hardware.link import ArmState, Command, Gone, Link, pair
 
-__all__ = ["HAND_AGE_S", "STATE_AGE_S", "Drivers"]
+__all__ = ["HAND_AGE_S", "LAPSED", "STATE_AGE_S", "Drivers"]
 
 ROOT = Path(__file__).resolve().parents[2]
 STATE_AGE_S = 0.1
@@ -32,7 +33,11 @@ BUSY_S = 5.0
 HUNG_S = 6.0
 """A process that says nothing for so long while it should is killed when arms are to get ready."""
 CONNECT_S, HOMING_S, STOP_S, REAP_S = 20.0, 30.0, 3.0, 0.3
+STUCK_S = 2 * CONNECT_S
+"""A process that has not said a word for so long since it was started will not."""
 TRIES = 3
+LAPSED = "way_lapsed"
+"""The event of an arm that brakes on its way to a goal, since nobody wanted it to go on."""
 REPORTING = ("idle", "following", "stopping")
 """In these modes an arm's state comes all the time."""
 
@@ -49,6 +54,8 @@ class _Driver:
     hand: dict[str, Any] = field(default_factory=dict)
     heard_s: float = field(default_factory=time.monotonic)
     told_m: float | None = None
+    widths: int = 0
+    """How many it was told."""
     deaf: bool = False
     crash: str = ""
 
@@ -127,6 +134,8 @@ class Drivers:
                 continue
             elif "refused" in message:
                 self._events.append(("command_refused", f"{arm} arm: {message['refused']}"))
+            elif "lapsed" in message:
+                self._events.append((LAPSED, f"{arm} arm: {message['lapsed']}"))
             elif "crash" in message:
                 driver.crash = message["crash"]
             elif "mode" in message:
@@ -163,6 +172,11 @@ class Drivers:
         """Whether the hand says that it holds something; BenchError as `width`."""
         return bool(self._hand(arm)["grasped"])
 
+    def busy(self, arm: str) -> bool:
+        """Whether the fingers are on their way, or will be: then all else is of before."""
+        hand = self._hand(arm)
+        return bool(hand["busy"]) or hand["heard"] < self._all["gripper", arm].widths
+
     def _hand(self, arm: str) -> dict[str, Any]:
         driver = self._all["gripper", arm]
         if driver.mode == "dead" or driver.age_s > self._hand_age_s(driver):
@@ -196,16 +210,21 @@ class Drivers:
         driver = self._all["gripper", arm]
         if anew or width_m != driver.told_m:
             message = {"do": "width", "width": width_m, "anew": anew}
-            driver.told_m = width_m if self._tell("gripper", arm, message) else None
+            sent = self._tell("gripper", arm, message)
+            driver.told_m = width_m if sent else None
+            driver.widths += 1 if sent else 0
 
     def tell(self, arm: str, what: str, **more: Any) -> None:
         """Tell the arm to do something; see `hardware.franka.arm`."""
         self._tell("arm", arm, {"do": what, **more})
 
     def hold(self) -> None:
-        """Bring both arms to rest."""
+        """Bring both arms to rest; hands end what they are at, and begin nothing more."""
         for arm in ARMS:
             self.tell(arm, "hold")
+        for arm in ARMS:
+            self._all["gripper", arm].told_m = None
+            self._tell("gripper", arm, {"do": "forget"})
 
     def _tell(self, kind: str, arm: str, message: Command | dict[str, Any]) -> bool:
         """Whether it is under way; that it is not is put on record, once."""
@@ -269,12 +288,12 @@ class Drivers:
             for (kind, arm), driver in self._all.items():
                 speaks = driver.mode in (*REPORTING, "fault", "ready")
                 allowed_s = HUNG_S if kind == "arm" else max(HUNG_S, self._hand_age_s(driver))
+                if driver.mode == "starting":
+                    speaks, allowed_s = True, STUCK_S
                 hangs = speaks and time.monotonic() - driver.heard_s > allowed_s
                 if driver.mode == "dead" or hangs:
                     driver.link.close()
-                    if hangs:
-                        driver.process.kill()
-                    driver.process.wait(STOP_S)
+                    _reap(driver.process, 0.0 if hangs else STOP_S)
                     self._all[kind, arm] = self._started(kind, arm)
 
     def _hands_ready(self, asked: set[str]) -> bool:
@@ -292,8 +311,15 @@ class Drivers:
         return good
 
     def go_to(self, arm: str, q: Sequence[float], share: float) -> None:
-        """Have the arm move to `q` at a share of its speeds, whatever is in its way."""
+        """Have the arm move to `q` at a share of its speeds, whatever is in its way.
+
+        It goes on as long as `go_on` is called every 100 ms.
+        """
         self.tell(arm, "go_to", q=np.asarray(q).tolist(), share=share)
+
+    def go_on(self, arm: str) -> None:
+        """The arm's way to its goal is looked after, and still wanted."""
+        self.tell(arm, "go_on")
 
     def close(self) -> None:
         """Bring the arms to rest and end the processes."""
@@ -303,10 +329,17 @@ class Drivers:
                 driver.link.close()
         end = time.monotonic() + STOP_S
         for driver in self._all.values():
-            try:
-                driver.process.wait(max(0.05, end - time.monotonic()))
-            except subprocess.TimeoutExpired:
-                driver.process.kill()
+            _reap(driver.process, max(0.05, end - time.monotonic()))
+
+
+def _reap(process: subprocess.Popen[bytes], patience_s: float) -> None:
+    """Wait for a process whose link is closed; one that does not end by itself is killed."""
+    try:
+        process.wait(patience_s)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(STOP_S)
 
 
 def _none(kind: str, arm: str, driver: _Driver) -> str:

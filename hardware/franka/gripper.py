@@ -1,9 +1,11 @@
 """The process of one Franka Hand, apart from its arm's loop, which must not wait for fingers.
 
-python -m hardware.franka.gripper FD, as `arm`. It takes {"do": "width", "width": m} and, since
-fingers move then as well, `homing` only when it is asked for. It reports {"width": m, "grasped":
-bool, "homed": bool, "busy": bool, "fault": text, "time_ns": CLOCK_MONOTONIC} at 25 Hz, or as soon
-as it can. "busy" is said before an action begins; "width" is not known until it has ended.
+python -m hardware.franka.gripper FD, as `arm`. It takes {"do": "width", "width": m}, `forget`
+(what has not begun yet is not done) and, since fingers move then as well, `homing` only when it is
+asked for. It reports {"width": m, "grasped": bool, "homed": bool, "busy": bool, "heard": how many
+widths it has taken, "fault": text, "time_ns": CLOCK_MONOTONIC} at 25 Hz, or as soon as it can.
+"busy" is said before an action begins; "width" is not known until it has ended. What has failed is
+a fault, and not tried again by itself.
 
 An action is an opening; a hand knows `move` (to a width, with little force) and `grasp` (until
 something stops it, then hold with a force). So: closing to (almost) nothing is a grasp, any other
@@ -44,7 +46,7 @@ class Hand:
         self._goal: float | None = None
         self._done: float | None = None
         self._homing = self._homed = self._end = False
-        self._fault = ""
+        self._heard, self._fault = 0, ""
 
     def run(self) -> None:
         """Serve until told to end, or until the other side is gone."""
@@ -75,6 +77,7 @@ class Hand:
         todo = goal is not None and (self._done is None or abs(goal - self._done) >= NEW_GOAL_M)
         if not (self._homing or todo):
             return
+        self._fault = ""  # the same again would be a new one
         self._report(busy=True)
         try:
             if self._homing:
@@ -84,19 +87,26 @@ class Hand:
                     self._fault = "homing failed"
                     return
             elif goal is not None:
-                self._done = goal
                 self._to(goal)
-            self._fault = ""
+                self._done = goal if self._goal == goal else None
         except franka.CommandException as error:
             self._fault = " ".join(str(error).split())
+            self._goal = self._done = None
 
     def _to(self, goal: float) -> None:
+        """CommandException when the fingers did not go there, nor to what stopped them."""
         speed, force = self._set["speed_m_s"], self._set["force_n"]
         closes = goal < self._hand.read_once().width
-        if goal > CLOSED_M:
-            self._hand.move(goal, speed)
+        moved = goal <= CLOSED_M or self._hand.move(goal, speed)
         if closes and (goal <= CLOSED_M or self._hand.read_once().width > goal + BLOCKED_M):
-            self._hand.grasp(0.0, speed, force, 0.01, 0.1)
+            self._listen()
+            if self._goal == goal:  # else it was taken back while the fingers moved
+                self._hand.grasp(0.0, speed, force, 0.01, 0.1)
+        elif not moved:
+            width = self._hand.read_once().width
+            raise franka.CommandException(
+                f"the fingers went to {width:.3f} m instead of {goal:.3f} m"
+            )
 
     def _listen(self) -> None:
         try:
@@ -111,8 +121,11 @@ class Hand:
             what = message.get("do")
             if what == "width":
                 self._goal = min(max(float(message["width"]), 0.0), self._set["max_width_m"])
+                self._heard += 1
                 if message.get("anew"):
                     self._done = None
+            elif what == "forget":
+                self._goal, self._homing = None, False
             elif what == "homing":
                 self._homing = not self._homed
 
@@ -120,7 +133,7 @@ class Hand:
         state = self._hand.read_once()
         self._say(
             {"width": state.width, "grasped": state.is_grasped, "homed": self._homed, "busy": busy,
-             "fault": self._fault, "time_ns": time.monotonic_ns()}
+             "heard": self._heard, "fault": self._fault, "time_ns": time.monotonic_ns()}
         )  # fmt: skip
 
     def _say(self, message: dict[str, Any]) -> None:

@@ -75,17 +75,20 @@ def destination(openings: np.ndarray) -> float:
 def hand_contacts(
     scene: Scene, ee_pose: np.ndarray, object_pose: np.ndarray, opening: np.ndarray,
     command: np.ndarray, grasped: tuple[bool, ...], force_n: float,
+    busy: tuple[bool, ...] = (False, False),
 ) -> tuple[np.ndarray, np.ndarray]:
     """Contacts (m, 2), (m,) of the fingers, as far as the hands themselves can tell.
 
     A hand that says it has grasped, and that something keeps open, holds the object whose bounding
     box its tool centre point (ee_pose (2, 7)) is in; where there are several, the one whose middle
     is nearest. With no such object it holds something that nobody tracks: no contact. The force is
-    what the hand was told to hold with.
+    what the hand was told to hold with. Of a `busy` hand, what it says is of before its fingers
+    began to move: what it held then it has not let go of until it says so.
     """
     pairs, forces = [], []
     for k, arm in enumerate(ARMS):
-        if not grasped[k] or opening[k] - command[8 * k + 7] <= SQUEEZE_M:
+        pressed = busy[k] or opening[k] - command[8 * k + 7] > SQUEEZE_M
+        if not grasped[k] or not pressed:
             continue
         best = None
         for row, item in enumerate(scene.objects):

@@ -5,6 +5,7 @@ Whatever goes wrong, what the arms feel included, is a BenchError, and both arms
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -15,23 +16,30 @@ from bench_tasks.robots.fr3 import HOME_RAD
 from bench_tasks.robots.kinematics import DualArm
 from bench_tasks.vocabulary import ARMS, MAX_OPENING_M
 from hardware import preparation as base
-from hardware.franka.drivers import Drivers
+from hardware.franka.drivers import LAPSED, Drivers
 from hardware.franka.motion import strain
 
 __all__ = ["FATAL", "Preparation"]
 
-FATAL = ("driver_lost", "robot_fault")
+FATAL = ("driver_lost", "robot_fault", "hand_fault")
 """Events of drivers after which nothing may go on."""
 HOME_WITHIN_RAD, SENT_WITHIN_RAD, REST_RAD = 0.02, 1e-4, 1e-7
 HOME_S, HANDS_S, REST_S = 60.0, 10.0, 5.0
-TRIES = 3
-WAY_STEPS = 60
+TRIES = 5
+WAY_RAD = 0.01
+"""The way home is looked at each time that a joint has gone so far: the hand, 1 cm at most."""
+
+
+class Lapsed(base.Silent):
+    """An arm did not hear for a moment that it is to go on, and has braked."""
 
 
 class Preparation(base.Preparation):
     """What a cell of two arms does before each episode."""
 
     _drivers: Drivers
+    _engaged = False
+    """Whether the arms are in control: before, what is lost is started anew."""
 
     def __init__(self, *common: Any, kinematics: DualArm) -> None:
         """`common` as any cell's preparation."""
@@ -40,10 +48,12 @@ class Preparation(base.Preparation):
 
     def go_home(self) -> None:
         """Arms to their starting pose, one after the other, and hands open."""
+        self._engaged = False
         try:
             self._confirm("the hands are going to open and the arms to go to their starting pose")
             self._wait_for_safety()
             self._drivers.ready(self._heed)
+            self._engaged = True
             for arm in ARMS:
                 self._drivers.open_to(arm, MAX_OPENING_M, anew=True)
             self._wait(
@@ -69,7 +79,8 @@ class Preparation(base.Preparation):
                 return
             except base.Silent as error:
                 self._drivers.hold()
-                self._event("heartbeat_lost", str(error))
+                if not isinstance(error, Lapsed):  # which the arm itself has told
+                    self._event("heartbeat_lost", str(error))
                 if again + 1 == TRIES:
                     raise
                 self._wait_for_safety()
@@ -94,7 +105,8 @@ class Preparation(base.Preparation):
         start = q[arm] = self._drivers.arm(arm).q_sent
         if np.abs(start - HOME_RAD).max() <= HOME_WITHIN_RAD:
             return
-        for s in np.linspace(0.0, 1.0, WAY_STEPS):
+        steps = math.ceil(np.abs(start - HOME_RAD).max() / WAY_RAD)
+        for s in np.linspace(0.0, 1.0, steps + 1):
             way = {**q, arm: start + s * (HOME_RAD - start)}
             hit = self._kinematics.collision(way["left"], way["right"], (MAX_OPENING_M,) * 2)
             if hit is not None:
@@ -105,13 +117,18 @@ class Preparation(base.Preparation):
         state = self._drivers.arm(arm)
         if self._drivers.mode(arm) != "following":
             raise BenchError(f"the {arm} arm is stopped: {self._drivers.faults()}")
-        return bool(
+        if (
             np.abs(state.q - HOME_RAD).max() < HOME_WITHIN_RAD
             and np.abs(state.q_sent - HOME_RAD).max() < SENT_WITHIN_RAD
-        )
+        ):
+            return True
+        self._drivers.go_on(arm)  # all that may stop it was just looked at
+        return False
 
     def _ends(self, kind: str, moving: bool) -> bool:
-        return super()._ends(kind, moving) or (moving and kind in FATAL)
+        if moving and kind == LAPSED:
+            raise Lapsed("an arm's way home was not looked after")
+        return super()._ends(kind, moving) or (self._engaged and kind in FATAL)
 
     def _moves(self) -> None:
         for arm in ARMS:

@@ -23,7 +23,7 @@ from hardware.franka.limits import (
 )
 from hardware.link import Command
 
-__all__ = ["CYCLE_S", "Tracker"]
+__all__ = ["CYCLE_S", "RENEW_S", "Tracker"]
 
 CYCLE_S = 0.001
 JERK_SHARES = (0.02, 0.05, 0.1)
@@ -35,6 +35,8 @@ EDGE_RAD = 0.01
 LATE_S = 0.010
 """So long the motion goes on as it was after the end of a command's period."""
 WAITING_S = 0.100
+RENEW_S = 0.100
+"""So long the way to a goal goes on without anybody asking for it again."""
 STALE_S, FAR_S = 0.100, 1.0
 """A command that was due longer ago than the first, or is due later than the second, is refused."""
 STRAIGHT_RAD = 1e-5
@@ -59,6 +61,7 @@ class Tracker:
         """Stand still at `q`: what the robot holds when control begins."""
         self._q, self._v, self._a = list(map(float, q)), [0.0] * 7, [0.0] * 7
         self._left, self._since, self.braking, self.seq = 0, 0, True, -1
+        self._going = self.lapsed = False
         self._set_position(self._q, [0.0] * 7, [0.0] * 7, 0.0, 1.0)
 
     # -- what it is told -------------------------------------------------------------------------
@@ -98,12 +101,14 @@ class Tracker:
         self._set_position(q, v, a, duration_s, self._speed)
         self.seq = command.seq
         self._left, self._since, self.braking = round((duration_s + LATE_S) / CYCLE_S), 0, False
+        self._going = self.lapsed = False
         return ""
 
     def go_to(self, q: Sequence[float], share: float) -> str:
         """Move to `q`, straight in joint space, from rest to rest; the way is not checked.
 
-        At a share of the speeds and accelerations. Returns why it is refused.
+        At a share of the speeds and accelerations. Unless `go_on` is called again and again the
+        arm brakes, and has `lapsed`. Returns why it is refused.
         """
         if not np.isfinite(q).all() or not 0.0 < share <= 1.0:
             return self._refuse("a goal holds a number that cannot be")
@@ -113,8 +118,14 @@ class Tracker:
             return self._refuse("a goal must be gone to from rest, and the arm moves")
         self._set_position(q, [0.0] * 7, [0.0] * 7, 0.0, share * self._speed)
         self._straighten(share)
-        self._left, self._since, self.braking = 1 << 30, 0, False
+        self._going, self.braking, self.lapsed = True, False, False
+        self.go_on()
         return ""
+
+    def go_on(self) -> None:
+        """Somebody still wants the goal, and looks at the arm on its way there."""
+        if self._going and not self.braking:
+            self._left, self._since = round(RENEW_S / CYCLE_S), 0
 
     def _straighten(self, share: float) -> None:
         """Let each joint's limits be to its way as every other's: then all keep the same time.
@@ -158,7 +169,7 @@ class Tracker:
     @property
     def waiting(self) -> bool:
         """Whether no command has come for 100 ms."""
-        return self._since > WAITING_S / CYCLE_S and self._left < 1 << 29
+        return self._since > WAITING_S / CYCLE_S
 
     @property
     def at_rest(self) -> bool:
@@ -185,6 +196,7 @@ class Tracker:
         self._since += 1
         self._left -= 1
         if self._left <= 0 and not self.braking:
+            self.lapsed = self._going and not self.at_rest
             self.brake()
         if self._otg.update(self._in, self._out) < 0:
             raise ArithmeticError("no motion within the limits was found")

@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 from bench_interfaces.srv import MoveObjects
-from rclpy.qos import qos_profile_sensor_data
 from std_msgs.msg import Bool, UInt64
 from std_srvs.srv import Trigger
 
@@ -25,7 +24,7 @@ from bench_tasks.errors import BenchError
 from bench_tasks.images import DEFAULT_SIZE
 from bench_tasks.robots.fr3 import HOME_RAD
 from bench_tasks.robots.kinematics import dual_arm
-from bench_tasks.ros.node_ros import LATCHED, LATEST, parameter, steady_timer
+from bench_tasks.ros.node_ros import BUTTON, LATEST, parameter, steady_timer
 from bench_tasks.ros.node_ros import main as run_node
 from bench_tasks.ros.world_ros import WorldBase
 from bench_tasks.vocabulary import (
@@ -87,14 +86,13 @@ class FrankaWorldNode(WorldBase):
         self.sensors.hear(
             UInt64, "/safety/heartbeat", lambda beat: signals.on_beat(beat.data), LATEST
         )
-        # Heard from who speaks once, and from who does not care whether he is heard.
-        for qos in (qos_profile_sensor_data, LATCHED):
+        for qos in BUTTON:
             self.sensors.hear(Bool, "/safety/estop", lambda m: signals.on_estop(m.data), qos)
         self.sensors.offer(Trigger, "/world/confirm", self._confirm)
 
     def _confirm(self, _: Trigger.Request, response: Trigger.Response):
-        self._signals.confirmed.set()
-        response.success = True
+        response.success = self._signals.on_confirm()
+        response.message = "" if response.success else "nothing is to be confirmed now"
         return response
 
     def close(self) -> None:
@@ -188,7 +186,8 @@ class FrankaWorldNode(WorldBase):
                 arm, Command(seq, step.action[part].tolist(), step.velocity[part].tolist(),
                              step.acceleration[part].tolist(), due_ns),
             )  # fmt: skip
-            self.drivers.open_to(arm, step.openings[k])
+            if len(due):  # else the hand stays, or goes on to where it was told
+                self.drivers.open_to(arm, step.openings[k])
 
     def _reachable(self, due: np.ndarray) -> np.ndarray:
         """The actions that are due; none when they begin too far from where the arms are told."""
@@ -249,6 +248,7 @@ class FrankaWorldNode(WorldBase):
                 scene, ee, poses, opening, self._last,
                 tuple(self.drivers.grasped(arm) for arm in ARMS),
                 self._cell.raw["hands"]["force_n"],
+                tuple(self.drivers.busy(arm) for arm in ARMS),
             )  # fmt: skip
         return WorldState(
             seq=seq, stamp_ns=stamp_ns,

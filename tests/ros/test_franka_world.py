@@ -58,7 +58,7 @@ class Arms:
 @pytest.fixture
 def world(monkeypatch):
     """A node in an episode, without a middleware: arms at home, the safety node watching."""
-    from hardware.franka import signals
+    from hardware import signals
 
     monkeypatch.setattr(signals, "SILENT_S", 5.0)  # this process may be held up
     from hardware.franka.world_node import FrankaWorldNode
@@ -125,6 +125,7 @@ def test_no_command_follows_when_an_episode_is_given_up_for_a_camera(world):
     [
         (lambda w: w.drivers.events.append(("driver_lost", "it has ended (SIGKILL)")), "SIGKILL"),
         (lambda w: w.drivers.events.append(("robot_fault", "joint_reflex")), "joint_reflex"),
+        (lambda w: w.drivers.events.append(("hand_fault", "left hand: aborted")), "left hand: ab"),
         (lambda w: setattr(w.drivers, "wrench", np.full(6, 18.0)), "31 N act on the left arm, more "
          "than 30 N"),
         (lambda w: setattr(w.drivers, "wrench", np.array([0, 0, 0, 0, np.nan, 0])), "nan Nm act"),
@@ -171,6 +172,7 @@ def test_a_refused_command_drops_the_chunk_and_both_arms_stay(world):
     told = tick(world)
     np.testing.assert_array_equal(told[0][1].q, HOME[:7])
     assert world.events[0][0] == "command_refused" and world.ticking
+    assert len(told) == 2, "hands stay as they are until somebody says where they are to go"
 
 
 def test_what_begins_too_far_away_is_refused(world):
@@ -248,6 +250,16 @@ def test_pictures_carry_the_states_stamp_and_a_calibration_of_their_size():
     assert told["header"]["stamp"]["nanosec"] == 300_000_000 and told["width"] == 32
     np.testing.assert_allclose(told["k"], [30, 0, 16, 0, 30, 12, 0, 0, 1])
     assert len(pictures.publishers) == 6
+    taken = pictures.take(("head",), False, SimpleNamespace(seq=16, stamp_ns=320_000_000))
+    sensors.picture = lambda _: (_ for _ in ()).throw(BenchError("its picture is too old"))
+    pictures.publish(taken)  # what was taken in time is published
+    for name in ("camera_info", "image_raw/compressed"):
+        assert len(node.sent[f"/head/{name}"]) == 2
+    info.width = 0
+    sensors.picture = lambda _: (image("mono8", np.zeros((48, 64, 1))), info)
+    with pytest.raises(BenchError, match="CameraInfo is of 0x48 pixels: it is not calibrated"):
+        pictures.take(("head",), False, SimpleNamespace(seq=17, stamp_ns=340_000_000))
+    info.width = 64
     with pytest.raises(BenchError, match="no episode"):
         pictures.take(("head",), False, None)
     with pytest.raises(UsageError, match="depth"):

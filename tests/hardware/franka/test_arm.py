@@ -193,3 +193,69 @@ def test_what_a_hand_was_told_before_it_was_lost_is_not_done_afterwards(hand):
     time.sleep(0.2)
     hand.listen()
     assert hand.calls == [] and hand.heard[-1]["width"] == 0.04
+
+
+def test_what_was_told_and_not_begun_is_not_done_after_a_stop(hand):
+    hand.wrong("stuck", HERE)
+    hand.link.send({"do": "width", "width": 0.02})
+    hand.until(lambda m: m["busy"])
+    for message in ({"do": "width", "width": 0.0}, {"do": "forget"}):
+        hand.link.send(message)
+    hand.wrong("stuck")
+    rests = hand.until(lambda m: not m["busy"] and m["heard"] == 2)
+    time.sleep(0.2)
+    hand.listen()
+    assert hand.calls == [("move", 0.02)] and rests["width"] == hand.heard[-1]["width"] == 0.02
+    hand.link.send({"do": "width", "width": 0.0})
+    hand.until(lambda m: m["grasped"])
+
+
+def test_fingers_that_a_stop_finds_on_their_way_do_not_grip_what_is_in_it(hand):
+    hand.link.send({"do": "width", "width": 0.08})
+    hand.until(lambda m: not m["busy"] and m["width"] == 0.08)
+    for name in ("stuck", "blocked"):
+        hand.wrong(name, HERE)
+    hand.link.send({"do": "width", "width": 0.03})
+    hand.until(lambda m: m["busy"])
+    hand.link.send({"do": "forget"})
+    hand.wrong("stuck")
+    hand.until(lambda m: not m["busy"])
+    assert hand.calls[1:] == [("move", 0.03)]
+    hand.link.send({"do": "width", "width": 0.03})
+    hand.until(lambda m: m["grasped"])
+    assert names(hand.calls[2:]) == ["move", "grasp"]
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [("short", "the fingers went to 0.040 m instead of 0.080 m"), ("jammed", "Command aborted")],
+)
+def test_what_a_hand_failed_to_do_is_a_fault_each_time_and_not_tried_again_by_itself(
+    hand, what, said
+):
+    hand.wrong(what, HERE)
+    for again in (1, 2):
+        hand.link.send({"do": "width", "width": 0.08})
+        assert hand.until(lambda m: m["busy"])["fault"] == ""
+        assert said in hand.until(lambda m: m["fault"])["fault"]
+        time.sleep(0.2)
+        assert hand.calls == [("move", 0.08)] * again
+    hand.wrong(what)
+    hand.link.send({"do": "width", "width": 0.08})
+    assert hand.until(lambda m: m["width"] == 0.08)["fault"] == ""
+
+
+def test_an_arm_on_its_way_to_a_goal_brakes_when_its_commander_hangs(arm):
+    arm.link.send({"do": "start"})
+    arm.mode("following")
+    goal = np.array(arm.loop._robot.q) + 1.0
+    arm.link.send({"do": "go_to", "q": goal.tolist(), "share": 0.3})
+    for _ in range(20):
+        arm.link.send({"do": "go_on"})
+        time.sleep(0.02)
+    arm.until(lambda m: "nobody wanted its way to go on for 0.1 s" in m.get("lapsed", ""))
+    end = time.monotonic() + 10
+    while not arm.loop._tracker.at_rest:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    assert np.abs(np.array(arm.loop._robot.q) - goal).max() > 0.1

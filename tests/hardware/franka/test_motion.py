@@ -73,9 +73,9 @@ CLOSED = HOLD.copy()
 CLOSED[[7, 15]] = 0.0
 
 
-def felt(opening, grasped, command=CLOSED):
+def felt(opening, grasped, command=CLOSED, busy=(False, False)):
     pairs, forces = hand_contacts(
-        SCENE, EE, POSES, np.array(opening), command, grasped, 40.0
+        SCENE, EE, POSES, np.array(opening), command, grasped, 40.0, busy
     )
     return [(SCENE.entities[a], SCENE.entities[b], f) for (a, b), f in zip(pairs, forces,
                                                                           strict=True)]  # fmt: skip
@@ -86,6 +86,13 @@ def test_a_hand_feels_what_it_holds_and_nothing_else():
     assert felt([0.04, 0.08], (True, False)) == held
     # The right one says that it holds something, where nothing is that anybody tracks.
     assert felt([0.04, 0.04], (True, True)) == held
+
+
+def test_a_hand_that_is_told_to_open_holds_until_it_says_that_it_has_let_go():
+    held = [("left_finger1", "block", 40.0), ("left_finger2", "block", 40.0)]
+    assert felt([0.04, 0.08], (True, False), HOLD, (True, False)) == held
+    assert felt([0.04, 0.08], (True, False), HOLD, (False, True)) == []
+    assert felt([0.04, 0.08], (False, False), CLOSED, (True, True)) == []
 
 
 @pytest.mark.parametrize(

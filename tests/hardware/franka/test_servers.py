@@ -120,6 +120,8 @@ def test_an_arm_whose_process_was_killed_stops_and_is_got_back(drivers):
     end = time.monotonic() + 20
     while any(np.abs(drivers.arm(arm).q - HOME_RAD).max() > 0.01 for arm in ARMS):
         assert time.monotonic() < end and not drivers.poll()
+        for arm in ARMS:
+            drivers.go_on(arm)
         time.sleep(0.02)
 
 
@@ -140,7 +142,8 @@ def test_arms_whose_commander_was_killed_stop_and_can_be_taken_over(robots):
         text=True, cwd=ROOT,
     )  # fmt: skip
     assert child.stdout is not None and child.stdout.readline() == "moving\n"
-    time.sleep(1.5)
+    time.sleep(1.0)  # the motion is fastest then
+    assert child.poll() is None, "it moves the arms"
     child.kill()
     child.wait(5)
     drivers = Drivers(robots)

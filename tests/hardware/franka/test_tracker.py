@@ -131,6 +131,7 @@ def test_a_goal_is_reached_on_a_straight_way_at_its_share_of_speed_and_accelerat
     assert not tracker.go_to(HOME_RAD.tolist(), share)
     track = [start]
     while not (tracker.at_rest and len(track) > 100):
+        tracker.go_on()
         track.append(np.array(tracker.step()))
         assert len(track) < 60_000
     track, way = np.array(track), HOME_RAD - start
@@ -142,6 +143,9 @@ def test_a_goal_is_reached_on_a_straight_way_at_its_share_of_speed_and_accelerat
     assert (np.abs(v).max(0) <= share * MAX_VELOCITY).all()
     assert 0.1 < np.abs(a).max() <= share * 0.8 * 10.0 + 1e-3
     assert tracker.at_rest and not tracker.waiting
+    for _ in range(200):  # there it is not missed that nobody wants it to go on
+        tracker.step()
+    assert tracker.waiting and not tracker.lapsed
     # What follows has all of the acceleration again.
     q = np.array(tracker.position) + 0.05
     assert not tracker.command(Command(0, q, [0.0] * 7, [0.0] * 7, 20_000_000), 0)
@@ -155,6 +159,26 @@ def test_a_goal_is_gone_to_from_rest_only():
     for _ in range(600):
         tracker.step()
     assert tracker.at_rest and not tracker.go_to(HOME_RAD.tolist(), 0.2)
+
+
+def test_a_way_that_nobody_wants_to_go_on_ends_at_once_and_only_a_new_goal_begins_another():
+    tracker = Tracker(max_jump_rad=0.1)
+    tracker.reset(HOME_RAD + 0.5)
+    assert not tracker.go_to(HOME_RAD.tolist(), 0.2)
+    for k in range(500):
+        if k % 90 == 0:
+            tracker.go_on()
+        tracker.step()
+    assert not tracker.braking and max(map(abs, tracker.velocity)) > 0.1
+    track = [np.array(tracker.step()) for _ in range(300)]
+    assert tracker.braking and tracker.at_rest and tracker.lapsed
+    assert np.abs(track[-1] - HOME_RAD).max() > 0.1, "it had still far to go"
+    check_limits(np.array(track))
+    tracker.go_on()
+    for _ in range(50):
+        tracker.step()
+    np.testing.assert_allclose(tracker.position, track[-1], atol=1e-6)
+    assert not tracker.go_to(HOME_RAD.tolist(), 0.2) and not tracker.lapsed
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,9 @@
 """In place of Franka's client library: an ideal robot and hand in this process, made to misbehave.
 
 What goes wrong is a file of that name in the folder that the environment's FAKE_FRANKA names:
-`settings`, `crash`, `reflex`, `unplugged` or `stuck`, only for robots whose address it holds.
+`settings`, `crash`, `reflex`, `unplugged`, `stuck`, `short` (fingers do not move, and that is a
+no), `jammed` (and that is an exception) or `blocked` (at 0.05 m), only for robots whose address it
+holds.
 """
 
 import enum
@@ -124,9 +126,15 @@ class Gripper:
         calls.append((name, width))
         while wrong("stuck", self.address):
             time.sleep(0.01)
+        if wrong("jammed", self.address):
+            raise CommandException("libfranka gripper: Command aborted!")
+        if wrong("short", self.address):
+            return False
+        if blocked := wrong("blocked", self.address):
+            width = max(width, 0.05)
         time.sleep(abs(width - self.width) / speed)
         self.width = width
-        return True
+        return not blocked
 
     def homing(self):
         return self._go("homing", 0.08, 0.4)
