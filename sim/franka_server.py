@@ -17,6 +17,7 @@ import sys
 import tempfile
 import threading
 import time
+import traceback
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -108,21 +109,34 @@ class SceneHand:
 def exchange(end: socket.socket, simulated, hand: SceneHand) -> None:
     """Report to the scene and hear from it until it ends; then this process has to, too."""
     end.setblocking(False)
-    while True:
-        state = simulated.get_robot_state()
-        try:
-            end.send(REPORT.pack(*state["q"], *state["dq"], hand.asked, hand.speed))
-        except BlockingIOError:
-            pass
-        except OSError:
-            os._exit(0)
-        try:
-            while data := end.recv(64):
-                hand.width = WIDTH.unpack(data)[0]
-            os._exit(0)
-        except BlockingIOError:
-            pass
-        time.sleep(REPORT_S)
+    status = 1
+    try:
+        while _exchanged(end, simulated, hand):
+            time.sleep(REPORT_S)
+        status = 0
+    except Exception:  # noqa: BLE001 - without this thread the arm would look like one that rests
+        traceback.print_exc()
+    finally:
+        os._exit(status)
+
+
+def _exchanged(end: socket.socket, simulated, hand: SceneHand) -> bool:
+    """Report and hear once; whether the other side is still there."""
+    state = simulated.get_robot_state()
+    try:
+        end.send(REPORT.pack(*state["q"], *state["dq"], hand.asked, hand.speed))
+    except BlockingIOError:
+        pass
+    except OSError:
+        return False
+    try:
+        while data := end.recv(64):
+            hand.width = WIDTH.unpack(data)[0]
+    except BlockingIOError:
+        return True
+    except OSError:
+        pass
+    return False
 
 
 def main() -> None:

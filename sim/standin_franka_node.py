@@ -12,6 +12,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,8 @@ __all__ = ["StandInNode", "main"]
 
 ADDRESSES = {"left": "127.0.0.11", "right": "127.0.0.12"}
 HOME_WITHIN_RAD = 0.1
+SILENT_S = 1.0
+"""An arm that says nothing for so long hangs; where it was last is not where it is."""
 
 
 class StandInNode(StandIn):
@@ -45,6 +48,7 @@ class StandInNode(StandIn):
         self._q = np.tile(np.append(HOME_RAD, MAX_OPENING_M), 2)
         self._opening = np.full(2, MAX_OPENING_M)
         self._asked, self._speed = np.full(2, MAX_OPENING_M), np.full(2, 0.1)
+        self._heard_s: list[float | None] = [None, None]
         self._servers: list[subprocess.Popen[bytes]] = []
         self._ends: list[socket.socket] = []
         for arm in ARMS:
@@ -94,17 +98,22 @@ class StandInNode(StandIn):
     def _hear(self) -> None:
         """Where the servers' arms are now, and what their hands were told."""
         for k, end in enumerate(self._ends):
+            what = "has ended"
             try:
                 while data := end.recv(256):
+                    self._heard_s[k] = time.monotonic()
                     numbers = REPORT.unpack(data)
                     self._q[8 * k : 8 * k + 7] = numbers[:7]
                     self._asked[k], self._speed[k] = numbers[14], numbers[15]
             except BlockingIOError:
-                continue
+                heard_s = self._heard_s[k]
+                if heard_s is None or time.monotonic() - heard_s <= SILENT_S:
+                    continue
+                what = f"says nothing for {SILENT_S:g} s"
             except OSError:
                 pass
             if not self.stopping.is_set():
-                self.get_logger().error(f"the simulated {ARMS[k]} arm has ended")
+                self.get_logger().error(f"the simulated {ARMS[k]} arm {what}")
                 self.stop(1)
             return
 

@@ -74,7 +74,8 @@ def node():
             end.setblocking(False)
     made = SimpleNamespace(
         _jobs=queue.SimpleQueue(), _q=np.zeros(16), _opening=np.full(2, 0.08),
-        _asked=np.full(2, 0.08), _speed=np.full(2, 0.1), _ends=[ours for ours, _ in links],
+        _heard_s=[None, None], _asked=np.full(2, 0.08), _speed=np.full(2, 0.1),
+        _ends=[ours for ours, _ in links],
         arms=[theirs for _, theirs in links], world=World(), stopping=threading.Event(), errors=[],
         status=[], show=lambda scene, state: None,
         get_logger=lambda: SimpleNamespace(error=made.errors.append),
@@ -112,6 +113,49 @@ def test_it_ends_when_an_arm_has_ended(node):
     node.arms[1].close()
     node.period()
     assert node.status == [1] and node.errors == ["the simulated right arm has ended"]
+
+
+def test_an_arm_that_hangs_is_not_shown_as_one_that_rests(node, monkeypatch):
+    from sim import standin_franka_node as module
+
+    clock = [50.0]
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    clock[0] += 9.0
+    node.period()  # they take a while to start
+    for arm in (0, 1):
+        says(node, arm, np.zeros(7), 0.08)
+    node.period()
+    clock[0] += 5.0  # the scene was busy; what has come meanwhile is heard
+    for arm in (0, 1):
+        says(node, arm, np.zeros(7), 0.08)
+    node.period()
+    clock[0] += 0.9 * module.SILENT_S
+    says(node, 0, np.zeros(7), 0.08)
+    node.period()
+    assert node.status == []
+    clock[0] += 0.2 * module.SILENT_S
+    node.period()
+    assert node.status == [1] and node.errors == ["the simulated right arm says nothing for 1 s"]
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_server_ends_with_its_link_and_with_whatever_goes_wrong(fails, monkeypatch):
+    from sim import franka_server as module
+
+    class Ended(BaseException):
+        pass
+
+    def end(status):
+        raise Ended(status)
+
+    monkeypatch.setattr(module.os, "_exit", end)
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    state = {"q": [0.0] * 7, "dq": [0.0] * 7}
+    simulated = SimpleNamespace(get_robot_state=lambda: {} if fails else state)
+    if not fails:
+        theirs.close()
+    with pytest.raises(Ended, match="1" if fails else "0"):
+        module.exchange(ours, simulated, SceneHand())
 
 
 def test_it_ends_when_its_scene_fails(node):
