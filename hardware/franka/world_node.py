@@ -23,8 +23,8 @@ from std_srvs.srv import Trigger
 from bench_tasks.errors import BenchError
 from bench_tasks.images import DEFAULT_SIZE
 from bench_tasks.robots.fr3 import HOME_RAD
-from bench_tasks.robots.kinematics import dual_arm
-from bench_tasks.ros.node_ros import BUTTON, LATEST, parameter, steady_timer
+from bench_tasks.robots.kinematics import DualArm, dual_arm
+from bench_tasks.ros.node_ros import BUTTON, LATEST, parameter
 from bench_tasks.ros.node_ros import main as run_node
 from bench_tasks.ros.world_ros import WorldBase
 from bench_tasks.vocabulary import (
@@ -49,6 +49,7 @@ from hardware.signals import SILENT_S, Signals
 __all__ = ["FrankaWorldNode", "main"]
 
 PERIOD_S = CONTROL_PERIOD_NS / 1e9
+DIAGNOSE_S = 1.0
 
 
 class FrankaWorldNode(WorldBase):
@@ -63,6 +64,7 @@ class FrankaWorldNode(WorldBase):
         self._last = np.zeros(16)
         self._begun_ns = self._late = 0
         self._held = self._loading = False
+        self._trouble, self._diagnosed_s = "", float("-inf")
         self._signals = Signals()
         self.sensors = Sensors(cell)
         self._pictures = Pictures(
@@ -70,13 +72,14 @@ class FrankaWorldNode(WorldBase):
             parameter(self, "image_size", DEFAULT_SIZE),
         )  # fmt: skip
         self.drivers = Drivers(cell)
-        self._reports = Reports(self, cell, self.drivers, self.sensors, self._kinematics)
+        # Of its own: it is asked on the ticker's thread, also while the other is at work.
+        self._shown = DualArm()
+        self._reports = Reports(self, cell, self.drivers, self.sensors, self._shown)
         self._preparation = Preparation(
             cell, self.drivers, self.sensors, self._signals, self.stopping, self._record,
             self.get_logger().warning, kinematics=self._kinematics,
         )  # fmt: skip
         self._listen()
-        steady_timer(self, 1.0, lambda: self._reports.diagnose(self._late))
         self._ticker = threading.Thread(target=self._tick_on, daemon=True)
         self._ticker.start()
 
@@ -106,7 +109,7 @@ class FrankaWorldNode(WorldBase):
 
     def load(self, task: str, seed: int, config: dict[str, Any]) -> tuple[Scene, WorldState]:
         """Arms home and hands open, then the objects where they belong."""
-        self._loading = True
+        self._loading, self._trouble = True, ""
         try:
             self._preparation.go_home()
             self._last = np.tile(np.append(HOME_RAD, MAX_OPENING_M), len(ARMS))
@@ -115,7 +118,8 @@ class FrankaWorldNode(WorldBase):
             )
             contacts = "all" if self._cell.raw["contacts"]["topic"] else "hands"
             scene = replace(Scene.from_json(told.scene), robot="franka", contacts=contacts)
-            self._kinematics.set_base_height(scene.base_height_m)
+            for kinematics in (self._kinematics, self._shown):
+                kinematics.set_base_height(scene.base_height_m)
             wanted = np.asarray(told.state.object_pose).reshape(-1, 7)
             self._preparation.wait_for_objects(scene, wanted)
             self._preparation.wait_for_cameras()
@@ -142,8 +146,14 @@ class FrankaWorldNode(WorldBase):
                     for kind, reason in self.drivers.poll():
                         self._record(kind, reason)
                 self._reports.broadcast()
+                if now >= self._diagnosed_s + DIAGNOSE_S:  # a load may keep the node's own thread
+                    self._diagnosed_s = now
+                    self._reports.diagnose(self._late)
             except Exception:  # noqa: BLE001 - arms must not be left to a thread that has died
-                self._give_up(traceback.format_exc())
+                trouble = traceback.format_exc()
+                if self.ticking or trouble != self._trouble:  # else it was told, a period ago
+                    self._give_up(trouble)
+                self._trouble = trouble
             due += PERIOD_S
 
     def _tick(self, at_s: float) -> None:

@@ -182,6 +182,60 @@ def test_what_begins_too_far_away_is_refused(world):
     assert kind == "bad_chunk" and "0.200 rad away at joint 1 of the left arm" in why
 
 
+def ticks(world, count, loading, broadcast=lambda: None):
+    """What is asked of the reports in some periods between or before episodes."""
+    from hardware.franka.world_node import FrankaWorldNode
+
+    left, asked = [count], []
+
+    def is_set():
+        left[0] -= 1
+        return left[0] < 0
+
+    world._tick_on = FrankaWorldNode._tick_on.__get__(world)
+    world.stopping, world._late, world._loading = SimpleNamespace(is_set=is_set), 0, loading
+    world._trouble, world._diagnosed_s, world.ticking = "", float("-inf"), False
+    world._reports = SimpleNamespace(broadcast=broadcast, diagnose=asked.append)
+    world._tick_on()
+    return asked
+
+
+def test_diagnostics_are_told_while_the_cell_gets_ready(world, monkeypatch):
+    from hardware.franka import world_node
+
+    assert len(ticks(world, 5, loading=True)) == 1
+    monkeypatch.setattr(world_node, "DIAGNOSE_S", 0.0)
+    assert len(ticks(world, 5, loading=True)) == 5
+
+
+def test_what_fails_in_each_period_is_told_once(world):
+    def broadcast():
+        raise RuntimeError("no such topic")
+
+    ticks(world, 5, loading=False, broadcast=broadcast)
+    ((kind, why),) = world.events
+    assert kind == "world_lost" and "no such topic" in why and world.drivers.told == ["hold"]
+
+
+def test_an_episode_begins_with_the_bases_at_the_height_of_its_scene(world):
+    from bench_tasks.vocabulary import Scene
+    from hardware.franka.world_node import FrankaWorldNode
+
+    scene = Scene(task="t", task_version=1, seed=0, instruction="", objects=(), entities=(),
+                  joint_names=(), params={}, base_height_m=0.07)  # fmt: skip
+    told = SimpleNamespace(scene=scene.to_json(), state=SimpleNamespace(object_pose=[]))
+    heights = []
+    nothing = SimpleNamespace(
+        go_home=lambda: None, wait_for_objects=lambda *_: None, wait_for_cameras=lambda: None
+    )
+    world._preparation, world.sensors = nothing, SimpleNamespace(lay_out=lambda *_: told)
+    world._kinematics = SimpleNamespace(set_base_height=lambda h: heights.append(("own", h)))
+    world._shown = SimpleNamespace(set_base_height=lambda h: heights.append(("shown", h)))
+    loaded, _ = FrankaWorldNode.load(world, "t", 0, {})
+    assert heights == [("own", 0.07), ("shown", 0.07)]
+    assert (loaded.robot, loaded.contacts, world._loading) == ("franka", "hands", False)
+
+
 # -- pictures --------------------------------------------------------------------------------------
 
 
