@@ -16,7 +16,7 @@ from bench_tasks.errors import BenchError
 from bench_tasks.object_sets import Evolved, ObjectSet
 from bench_tasks.tasks.base import Layout, ObjectSpec
 from bench_tasks.tasks.families.layouts import upright
-from bench_tasks.vocabulary import ARMS, ObjectInfo
+from bench_tasks.vocabulary import ARMS
 from sim.scene import Cell
 
 __all__ = ["apply", "base_height_m", "clutter", "evolved_choices", "instruction", "place_clutter",
@@ -55,26 +55,28 @@ def clutter(task: str, seed: int, vary: tuple[str, ...]) -> tuple[ObjectSpec, ..
 
 
 def place_clutter(
-    task: str, seed: int, objects: tuple[ObjectInfo, ...], layout: Layout
+    task: str, seed: int, cell: Cell, layout: Layout
 ) -> dict[str, np.ndarray]:
-    """Poses of the clutter at the far side of the table, clear of the task's objects.
+    """Poses of the clutter at the far side of the table, clear of its edge and the task's objects.
 
     BenchError when there is no room.
     """
     rng = _rng(task, seed, "clutter places")
     taken = [
         (layout.poses[o.name][:2], math.hypot(*o.half_size_m[:2]))
-        for o in objects
+        for o in cell.objects
         if o.name in layout.poses
     ]
+    table = cell.model.geom("table")
+    middle, half = table.pos[:2], table.size[:2]
     poses: dict[str, np.ndarray] = {}
-    for item in objects:
+    for item in cell.objects:
         if not item.name.startswith(_PREFIX):
             continue
         radius = math.hypot(*item.half_size_m[:2])
         for _ in range(500):
             point = np.array([rng.uniform(*CLUTTER_X_M), rng.uniform(*CLUTTER_Y_M)])
-            if all(
+            if (np.abs(point - middle) + radius < half).all() and all(
                 np.linalg.norm(point - other) > max(CLUTTER_GAP_M, radius + size + 0.03)
                 for other, size in taken
             ):

@@ -161,7 +161,7 @@ class SimWorld:
         self._load(chosen, objects, variation.size_scale(task, seed, vary), height_m)
         variation.apply(self._cell, task, seed, vary)
         layout = chosen.layout(again, {o.name: o for o in self._cell.objects})
-        layout.poses.update(variation.place_clutter(task, seed, self._cell.objects, layout))
+        layout.poses.update(variation.place_clutter(task, seed, self._cell, layout))
         self._command = self._body.place(self._data)
         base = robot.base
         if base:

@@ -111,3 +111,16 @@ def test_in_the_scene_or_the_picture(world, axis):
     if axis in ("size", "clutter"):
         assert poses
     assert slide is (axis in ("friction", "clutter"))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_clutter_stands_on_the_table_of_every_robot(world, seed):
+    for name in ("reach_both_hands", "grab_roller"):
+        scene, state = world.reset(name, seed, ("clutter",))
+        table = world._cell.model.geom("table")
+        things = [o for o in scene.objects if o.name.startswith("clutter_")]
+        assert len(things) == 3
+        for item in things:
+            at = state.object_pose[scene.index(item.name), :2]
+            reach = np.hypot(*item.half_size_m[:2])
+            assert (np.abs(at - table.pos[:2]) + reach < table.size[:2] + 0.002).all(), item.name
