@@ -43,6 +43,7 @@ ADJUST_GAIN, ADJUST_STEP_M = 0.6, 0.01
 ADJUST_WITHIN_M, ADJUST_FROZEN_M = 0.15, 0.0175
 PATIENCE_S = 5.0
 """How long a step waits after its motion at most while it corrects."""
+MAX_SETTLE_S = 60.0
 OUT_OF_REACH_M = 0.03
 MISSED_M, PRESSED_SHORT_M = 0.05, 0.15
 """A hand that ends further from its goal has missed it. One that presses on an object is meant to
@@ -69,6 +70,12 @@ class HumanoidOptions:
     adjust: bool = True
     waist: bool = True
     settle_s: float = 0.4
+
+    def __post_init__(self) -> None:
+        """UsageError names a time that no step should take."""
+        if not 0.0 <= self.settle_s <= MAX_SETTLE_S:
+            raise UsageError(f"policy humanoid: settle_s must be from 0 to {MAX_SETTLE_S:g}, "
+                             f"got {self.settle_s:g}")  # fmt: skip
 
 
 @dataclass

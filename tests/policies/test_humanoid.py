@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from bench_tasks.errors import UsageError
 from bench_tasks.robots import embodiments, g1
 from bench_tasks.vocabulary import ARMS, Observation, Plan, SkillCall
 from policies.humanoid import MISSED_M, HumanoidOptions, HumanoidPolicy
@@ -144,3 +145,9 @@ def test_a_step_can_be_told_to_stay_on_its_goal(begun):
     )
     assert longer.seconds == pytest.approx(usual.seconds + 3.6, abs=0.21)
     assert usual.said["status"] == longer.said["status"] == "done"
+
+
+@pytest.mark.parametrize("value", ["-1", "nan", "inf", "61"])
+def test_a_time_to_settle_that_is_none_is_named(value):
+    with pytest.raises(UsageError, match=f"settle_s must be from 0 to 60, got {value}"):
+        HumanoidOptions(settle_s=float(value))
