@@ -92,7 +92,7 @@ class PairPolicy:
         each = WamOptions(str(path), asked.steps, shape.chunk, asked.reuse, asked.threads)
         self._agents = [WamPolicy(each), WamPolicy(each)]
         self._stranger = None
-        kind = " ".join(["pair", *particulars(path, asked)])
+        kind = " ".join(["pair", *particulars(path, asked, made.made["recipe"])])
         version = self._agents[0].metadata.version
         cameras, privileged, depth = shape.cameras, False, False
         if asked.partner == "stranger":

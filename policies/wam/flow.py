@@ -14,7 +14,9 @@ from torch.nn import functional
 from bench_tasks.errors import unknown
 from policies.wam.model import Cache, Transformer, joined
 
-__all__ = ["SCHEDULES", "Sampled", "draw_times", "huber", "sample", "velocity_loss"]
+__all__ = [
+    "SCHEDULES", "Sampled", "draw_times", "huber", "sample", "usual_steps", "velocity_loss",
+]  # fmt: skip
 
 SCHEDULES = ("uniform", "flash", "direct")
 FLASH_BETA = 7.0
@@ -43,6 +45,13 @@ def draw_times(schedule: str, size: tuple[int, ...], generator: torch.Generator)
     return times
 
 
+def usual_steps(schedule: str, distilled: bool) -> int:
+    """Steps that a model is sampled with unless told otherwise, as `sample` counts them."""
+    if schedule == "direct":
+        return 0
+    return 1 if distilled else 4
+
+
 def mix(noise: Tensor, data: Tensor, t: Tensor) -> Tensor:
     """x_t for times t with as many leading dimensions as they have."""
     t = t.view(*t.shape, *[1] * (data.ndim - t.ndim))
@@ -53,14 +62,19 @@ def velocity_loss(
     model: Transformer, batch: dict[str, Tensor], times: Tensor, generator: torch.Generator,
     direct: bool = False,
 ) -> tuple[Tensor | None, Tensor]:
-    """Mean squared errors of the velocities of video and actions.
+    """Mean errors of the velocities of video and actions: squared, or `huber` with `direct`.
 
     `batch`: latents (b, m, c, ..), states (b, m, 16), text (b, 384), video (b, m, frames, c, ..),
     actions (b, m, chunk, 16); times (b, m, 2).
 
     `direct`: the noise is 0, so that at time 0 the velocity is the data, and large errors count
     in a straight line: the model learns to answer, in its only step, what lies in the middle.
+    Losses are then of another size, and so is the weight of each beside the other. ValueError
+    when a time is not 0 with it.
     """
+    if direct and times.any():
+        raise ValueError("without noise there is no time but 0")
+
     def noise_like(x: Tensor) -> Tensor:
         return torch.zeros_like(x) if direct else torch.randn(x.shape, generator=generator).to(x)
 

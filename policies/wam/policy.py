@@ -17,7 +17,7 @@ from bench_tasks.verdicts.dreams import DREAM
 from bench_tasks.vocabulary import ActionChunk, Metadata, Observation, Plan, Scene, WorldState
 from policies.pictures import rgb
 from policies.wam.checkpoint import Checkpoint, load_checkpoint
-from policies.wam.flow import sample
+from policies.wam.flow import sample, usual_steps
 from policies.wam.model import Cache, joined
 from policies.wam.shape import Shape, mosaic
 from policies.wam.text import embed
@@ -26,7 +26,6 @@ from policies.wam.watch import Watch
 __all__ = ["WamOptions", "WamPolicy"]
 
 MAX_THREADS = 1024
-USUAL_STEPS = 4
 SHIPPED = Path(__file__).parent / "checkpoints/fr3_pair.safetensors"
 
 
@@ -34,7 +33,7 @@ SHIPPED = Path(__file__).parent / "checkpoints/fr3_pair.safetensors"
 class WamOptions:
     """`checkpoint`: a file; without one, the model that comes with the package.
 
-    `steps`: of denoising (0: as many as the checkpoint was made for, 1 or `USUAL_STEPS`).
+    `steps`: of denoising (0: as many as the checkpoint was made for, 1 or 4).
     `execute`: rows of a chunk that are executed before the next look (0: as many as lay between the
     looks that it learnt from, the checkpoint's `stride`).
     `reuse`: cosine similarity of velocities above which one is used again (1: never).
@@ -61,7 +60,8 @@ class WamPolicy:
         path = Path(self.options.checkpoint) if self.options.checkpoint else SHIPPED
         self._made: Checkpoint = load_checkpoint(path)
         self.shape: Shape = self._made.model.shape
-        self._steps = _steps(path, self._made.made.get("recipe", {}), self.options.steps)
+        recipe = self._made.made.get("recipe", {})
+        self._steps = _steps(path, recipe, self.options.steps)
         if self._steps <= 1:
             # The rows that a chunk is to continue can only bear on a next step. Without one they
             # are not inpainted: who asks blends the chunks (`policies.execution`).
@@ -78,7 +78,8 @@ class WamPolicy:
             )
         if self.options.dream and not self.shape.video:
             raise UsageError(f"dream must be false: {path} predicts no video")
-        name = " ".join(["wam" if self.shape.video else "bc", *particulars(path, self.options)])
+        kind = "wam" if self.shape.video else "bc"
+        name = " ".join([kind, *particulars(path, self.options, recipe)])
         version = f"{path.stem}, {self._made.made.get('steps', '?')} steps"
         self.metadata = Metadata(name, version, cameras=self.shape.cameras)
 
@@ -169,16 +170,23 @@ def _steps(path: Path, recipe: dict[str, Any], asked: int) -> int:
                 f"steps must be 1, got {asked}: {path} was trained with the schedule direct"
             )
         return 0
-    return asked or (1 if recipe.get("teacher") else USUAL_STEPS)
+    return asked or _usual(recipe)
 
 
-def particulars(path: Path, options: Any) -> list[str]:
+def _usual(recipe: dict[str, Any]) -> int:
+    return usual_steps(recipe.get("schedule", ""), bool(recipe.get("teacher")))
+
+
+def particulars(path: Path, options: Any, recipe: dict[str, Any]) -> list[str]:
     """What tells a policy from another of its kind: results are grouped by its name.
 
-    Its checkpoint, by its content, and those of `options` by which its actions differ.
+    Its checkpoint, by its content, and those of `options` by which its actions differ: asked for
+    as many steps as the `recipe` has it take anyway, it is the same policy.
     """
     digest, usual = hashlib.sha256(path.read_bytes()).hexdigest()[:8], WamOptions()
     given = {key: getattr(options, key) for key in ("steps", "execute", "reuse")}
+    if given["steps"] == max(1, _usual(recipe)):
+        del given["steps"]
     return [digest, *(f"{k}={v}" for k, v in given.items() if v != getattr(usual, k))]
 
 

@@ -26,7 +26,7 @@ from policies.wam.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from policies.wam.data import Rows, Scaler
 from policies.wam.distill import AVERAGE as TARGET_AVERAGE
 from policies.wam.distill import consistency_loss, load_teacher
-from policies.wam.flow import Sampled, draw_times, sample, velocity_loss
+from policies.wam.flow import Sampled, draw_times, sample, usual_steps, velocity_loss
 from policies.wam.model import Transformer
 from policies.wam.shape import Shape
 
@@ -80,9 +80,11 @@ class Recipe:
 
     def checked(self) -> Recipe:
         """Return self; UsageError names a wrong number."""
-        for name in ("steps", "batch", "autoencoder_batch"):
+        for name in ("steps", "batch", "autoencoder_batch", "autoencoder_steps"):
             if getattr(self, name) < 1:
                 raise UsageError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.seed < 0:
+            raise UsageError(f"seed must be at least 0, got {self.seed}")
         if not 0 < self.rate < 1:
             raise UsageError(f"rate must be between 0 and 1, got {self.rate}")
         if not 0 <= self.advantage <= 1:
@@ -104,7 +106,7 @@ class Recipe:
     @property
     def sampling(self) -> int:
         """Steps that what is trained is sampled with, as `flow.sample` counts them."""
-        return 0 if self.schedule == "direct" else 1 if self.teacher else 4
+        return usual_steps(self.schedule, bool(self.teacher))
 
     def weights(self, tasks: Sequence[str]) -> list[float]:
         """Those of tasks; UsageError names what is wrong in `task_weights`, or is no task."""
@@ -286,9 +288,15 @@ class Trainer:
         if given.shape.video != self.shape.video:
             return
         own, other = model.state_dict(), given.state_dict()
-        model.load_state_dict({
-            k: other[k] if k in other and other[k].shape == v.shape else v for k, v in own.items()
-        })  # fmt: skip
+        same = {k for k, v in own.items() if k in other and other[k].shape == v.shape}
+        model.load_state_dict({k: other[k] if k in same else v for k, v in own.items()})
+        self.say(f"{len(same)} of {len(own)} weights taken over from {self.recipe.init}")
+        if len(same) < len(own) and self.recipe.schedule == "direct":
+            raise UsageError(
+                f"the schedule direct goes on from a trained model, and {len(own) - len(same)} of "
+                f"{len(own)} weights of {self.recipe.init} are of another shape: give it the same "
+                "--shape, and a new folder for --out"
+            )
 
     def _step(
         self, model: Transformer, average: Transformer, optimizer: torch.optim.Optimizer,

@@ -96,3 +96,8 @@ def test_calls_are_counted_and_velocities_reused():
     assert torch.equal(plain.video, again.video)
     # The first two have to be asked for; then one of five.
     assert lazy.calls == 3
+
+
+def test_without_noise_there_is_no_time_but_0():
+    with pytest.raises(ValueError, match="no time but 0"):
+        velocity_loss(None, {}, torch.full((2, 1, 2), 0.1), torch.Generator(), direct=True)

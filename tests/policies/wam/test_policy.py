@@ -163,6 +163,9 @@ def test_a_direct_one_answers_without_noise_in_its_only_step(no_weights, world, 
         for seed, n in ((0, 0), (1, 1))
     )
     assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+    # One policy, one name: the report groups by it.
+    plain, told = (WamPolicy(WamOptions(path, steps=n)).metadata.name for n in (0, 1))
+    assert plain == told and "steps" not in told
 
 
 @pytest.mark.parametrize(("recipe", "steps"), [

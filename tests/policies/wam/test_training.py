@@ -285,6 +285,30 @@ def test_a_model_of_the_other_kind_gives_no_weights(no_weights, tmp_path):
         assert same is taken
 
 
+def test_how_much_is_taken_over_is_said_and_direct_wants_all_of_it(no_weights, tmp_path):
+    given, said = Transformer(TINY), []
+    same, wide = TINY.dim, 2 * TINY.dim
+    for dim, schedule in ((same, "direct"), (wide, "uniform"), (wide, "direct")):
+        recipe = Recipe(steps=1, schedule=schedule, init="a.safetensors")
+        own = Trainer(made_rows(), replace(TINY, dim=dim), recipe, tmp_path, said.append)
+        if dim == wide and schedule == "direct":
+            with pytest.raises(UsageError, match="direct goes on from .* are of another shape"):
+                own._take_over(Transformer(own.shape), given)
+        else:
+            own._take_over(Transformer(own.shape), given)
+    count = len(given.state_dict())
+    taken = [int(line.split(" of ")[0]) for line in said]
+    assert taken[0] == count and taken[1] == taken[2] < count / 2
+    assert said[0] == f"{count} of {count} weights taken over from a.safetensors"
+
+
+@pytest.mark.parametrize("wrong", [{"seed": -1}, {"autoencoder_steps": 0}])
+def test_a_recipe_names_its_wrong_numbers(wrong):
+    (name, value), = wrong.items()
+    with pytest.raises(UsageError, match=f"{name} must be at least [01], got {value}"):
+        Recipe(**wrong).checked()
+
+
 @pytest.mark.parametrize(
     ("more", "message"),
     [
