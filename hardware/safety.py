@@ -255,8 +255,9 @@ class Supervisor:
             return self._refused(_No("malformed", str(error)), None)
         values = np.asarray(raw["values"], dtype=np.float64)
         try:
-            if raw["layout"] != "joint_position":
-                raise _No("layout", f"the layout is {raw['layout']!r}, not 'joint_position'")
+            wanted = cdr.layout(self._size)
+            if raw["layout"] != wanted:
+                raise _No("layout", f"the layout is {raw['layout']!r}, not {wanted!r}")
             if self._scene is not None and raw["period_ns"] != self._scene.control_period_ns:
                 raise _No("period", f"an action lasts {raw['period_ns']} ns, "
                           f"not {self._scene.control_period_ns} ns")  # fmt: skip

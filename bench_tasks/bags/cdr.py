@@ -22,7 +22,7 @@ from bench_tasks.vocabulary import ACTION_SIZE, ActionChunk, Event, Scene, Verdi
 __all__ = [
     "HEADER", "StateHash", "canonical", "decode", "decode_chunk", "decode_event", "decode_scene",
     "decode_state", "decode_verdict", "encode", "encode_chunk", "encode_clock", "encode_event",
-    "encode_joint_state", "encode_scene", "encode_state", "encode_verdict", "join_ns",
+    "encode_joint_state", "encode_scene", "encode_state", "encode_verdict", "join_ns", "layout",
     "split_ns",
 ]  # fmt: skip
 
@@ -193,7 +193,7 @@ def encode_chunk(chunk: ActionChunk, stamp_ns: int, period_ns: int) -> bytes:
     return encode(
         "bench_interfaces/msg/ActionChunk",
         {"stamp": split_ns(stamp_ns), "seq": chunk.seq, "period_ns": period_ns,
-         "layout": _layout(values.shape[1]), "values": values.ravel()},
+         "layout": layout(values.shape[1]), "values": values.ravel()},
     )  # fmt: skip
 
 
@@ -209,16 +209,16 @@ def decode_chunk(data: bytes) -> ActionChunk:
 _LAYOUT = "joint_position"
 
 
-def _layout(size: int) -> str:
+def layout(size: int) -> str:
     """Name of the layout of actions of this size; the FR3 pair's has no number."""
     return _LAYOUT if size == ACTION_SIZE else f"{_LAYOUT}:{size}"
 
 
-def _action_size(layout: str) -> int:
-    """Inverse of `_layout`; 0 for a layout that is none of ours."""
-    if layout == _LAYOUT:
+def _action_size(label: str) -> int:
+    """Inverse of `layout`; 0 for a layout that is none of ours."""
+    if label == _LAYOUT:
         return ACTION_SIZE
-    name, _, number = layout.partition(":")
+    name, _, number = label.partition(":")
     right = name == _LAYOUT and number.isascii() and number.isdigit() and len(number) < 4
     return int(number) if right and int(number) > ACTION_SIZE else 0
 

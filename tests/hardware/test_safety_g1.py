@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from bench_tasks.bags import cdr
 from bench_tasks.robots import embodiments, g1
 from bench_tasks.vocabulary import ROBOT_PART, ActionChunk, ObjectInfo, Scene, WorldState
 from hardware.safety import Supervisor
@@ -128,3 +129,23 @@ def test_a_real_robot_needs_its_cell_and_a_pair_other_limits():
     assert slow.commands["jump_rad"] == 0.15 and slow.lead_periods == 1
     pair = judged(way({0: 0.1}), limits=read_limits("fr3_pair"))[1]
     assert pair.action == "stopped" and "shape (19,), not (16,)" in pair.reason
+
+
+def test_messages_are_those_of_a_humanoid():
+    supervisor = Supervisor(LIMITS, confirmed=True)
+    supervisor.begin(SCENE)
+    supervisor.on_state(at(), 0.0)
+    good = way({0: 0.1})
+    message = cdr.encode_chunk(ActionChunk(0, good), 0, 20_000_000)
+    plain = {"stamp": cdr.split_ns(0), "seq": 0, "period_ns": 20_000_000,
+             "layout": "joint_position", "values": np.tile(HOME, (16, 1)).ravel()}  # fmt: skip
+    for data, kind in (
+        (cdr.encode("bench_interfaces/msg/ActionChunk", plain), "layout"),
+        (message.replace(b"position:19", b"position:18"), "layout"),
+        (cdr.encode_chunk(ActionChunk(0, good), 0, 5_000_000), "period"),
+    ):
+        (told,) = supervisor.on_message(data, 0.0).interventions
+        assert told.kind == kind, told.reason
+    decision = supervisor.on_message(message, 0.0)
+    assert decision.interventions == ()
+    np.testing.assert_array_equal(decision.send.values, good)
