@@ -39,6 +39,10 @@ HEED_PERIODS = 3
 IGNORED_PERIODS, SLOWING = 5, 0.9
 """A robot that was told to stop and after so many periods still moves at this share of its speed
 does not listen; heartbeats cease (see `Supervisor.vouches`)."""
+RUNNING_RAD_S = 0.1
+"""Joints that are measured to move faster, so long after they were to be at rest, run away."""
+MOST_GAP = 250
+"""A state that claims to be farther from the one before is not believed."""
 MOST_LEAD = 5
 NEGLIGIBLE_RAD = 3e-3
 """Arms that are less far off what they were told are where they were told to be: 3 mm at most."""
@@ -70,7 +74,8 @@ class Intervention:
 
     def data(self) -> dict[str, Any]:
         """What its event holds: JSON without any number that JSON has not."""
-        return {"what": self.kind, "reason": self.reason, **self.detail, "command": self.command}
+        detail = {name: _number(value) for name, value in self.detail.items()}
+        return {"what": self.kind, "reason": self.reason, **detail, "command": self.command}
 
 
 @dataclass(frozen=True)
@@ -107,12 +112,21 @@ class Supervisor:
             self._columns, self._openings = limits.columns, limits.openings
         self._scene: Scene | None = None
         self._stop_reason = ""
+        self._dangers: frozenset[str] = frozenset()
+        """The kinds of those that are on record since it was stopped."""
         self._overdue = False
         self._forget()
 
     def _forget(self) -> None:
         self._state: WorldState | None = None
         self._seen_s = 0.0
+        self._seen: tuple[WorldState, list[np.ndarray]] | None = None
+        """The newest state that came and what was executed by then, while a later one is presumed
+        in its place."""
+        self._presumed = np.zeros((0, self._size))
+        """What is taken to have been executed since."""
+        self._far: int | None = None
+        """The number of a state that was not believed, if it came last."""
         self._executed: list[np.ndarray] = []
         """The last three commands executed, oldest first."""
         self._recent: list[np.ndarray] = []
@@ -129,6 +143,10 @@ class Supervisor:
         """Whether the plan is a stop."""
         self._ignored: tuple[int, float] | None = None
         """State from which on, and speed (rad/s) with which, a stop has not been followed."""
+        self._rest_seq: int | None = None
+        """State from which on what was stopped is at rest."""
+        self._running = 0
+        """So many states running joints have been measured to move long after that."""
 
     # -- what it is told -------------------------------------------------------------------------
 
@@ -149,7 +167,7 @@ class Supervisor:
 
     def release(self) -> None:
         """A human says that what stopped the arms is over; they stay where they are."""
-        self._stop_reason = ""
+        self._stop_reason, self._dangers = "", frozenset()
 
     @property
     def overdue(self) -> bool:
@@ -165,11 +183,14 @@ class Supervisor:
     def vouches(self) -> bool:
         """Whether the robot may move, as far as this goes: heartbeats say so, and end when not.
 
-        While states come: unless it does not heed a stop. While none come it may be getting ready
-        by itself: if motion is confirmed and nothing has stopped it.
+        While states come: unless it does not heed a stop, by its commands or as it is measured.
+        While none come it may be getting ready by itself: if motion is confirmed and nothing has
+        stopped it.
         """
         if not self.sees:
             return not self.why_not
+        if self._running >= IGNORED_PERIODS:
+            return False
         if self._ignored is None or self._state is None:
             return True
         since, speed = self._ignored
@@ -198,11 +219,20 @@ class Supervisor:
         """Take the newest state; stop when it tells of a danger or cannot be read."""
         if self._limits is None:
             return Decision()
-        before = self._state
-        if before is not None and 0 < state.seq <= before.seq:
+        seen = self._seen[0] if self._seen else self._state
+        if seen is not None and 0 < state.seq <= seen.seq:
             return Decision()  # overtaken by a later one
-        if before is None or state.seq == 0:
+        if seen is not None and state.seq - seen.seq > MOST_GAP:
+            far, self._far = self._far, state.seq
+            if far is None or not 0 < state.seq - far <= MOST_GAP:
+                return self.stop("state", f"a state claims to be {state.seq}, "
+                                 f"the newest is {seen.seq}")  # fmt: skip
+            seen = None  # a second one says so, too: it is another motion
+        self._far = None
+        if seen is None or state.seq == 0:
             self._forget()
+        self._see_again(state.seq)
+        before = self._state
         unreadable = self._unreadable(state)
         if unreadable:
             self._presume(state.seq)
@@ -216,10 +246,16 @@ class Supervisor:
         lag = int(self._limit("lag_s") / self._period_s + 1e-6)
         self._recent = [*self._recent, self._executed[-1]][-1 - lag :]
         self._state, self._seen_s, self._overdue = state, now_s, False
+        self._look_for_running(state, seen if before is not None else None)
         danger = self._danger(state)
         if danger is not None and not self._stop_reason:
             return self.stop(danger.kind, danger.reason, **danger.detail)
-        return self._follow()
+        followed = self._follow()
+        if danger is None or danger.kind in self._dangers:
+            return followed
+        self._dangers |= {danger.kind}  # stopped already, but it belongs on record
+        told = Intervention("stopped", danger.kind, danger.reason, danger.detail)
+        return Decision(followed.send, (told, *followed.interventions))
 
     def on_time(self, now_s: float) -> Decision:
         """Stop when states no longer come; call it at least once a control period."""
@@ -229,7 +265,7 @@ class Supervisor:
         if age_s <= self._limit("state_age_s"):
             return Decision()
         self._overdue = True
-        self._presume(self._state.seq + int(age_s / self._period_s + 1e-6))
+        self._presume_for(age_s)
         return self._halt(
             Intervention("refused", "heartbeat", f"no state from the robot for {age_s:.3f} s",
                          {"value": age_s, "limit": self._limit("state_age_s")})
@@ -237,7 +273,7 @@ class Supervisor:
 
     def stop(self, kind: str, reason: str, **detail: Any) -> Decision:
         """Slow down, hold, and pass nothing on until `release`."""
-        self._stop_reason = self._stop_reason or reason
+        self._stop_reason, self._dangers = self._stop_reason or reason, self._dangers | {kind}
         plan = self._plan.tolist() or None
         return self._halt(Intervention("stopped", kind, reason, detail, plan))
 
@@ -306,6 +342,7 @@ class Supervisor:
         send = ActionChunk(state.seq, whole if self._realtime else passed)
         self._follows(send, whole)
         self._stopping, self._ignored = False, None
+        self._rest_seq, self._running = None, 0
         if found is None:
             return Decision(send)
         reason = f"{self._said(found)}: {len(passed)} periods instead of {len(path)}"
@@ -325,7 +362,7 @@ class Supervisor:
         if self._realtime and not age_s <= most_s:
             if not self._overdue:
                 self._overdue = True
-                self._presume(self._state.seq + int(age_s / self._period_s + 1e-6))
+                self._presume_for(age_s)
             raise _No("old_state", f"the newest state is {age_s:.3f} s old", value=age_s,
                       limit=most_s)  # fmt: skip
         return self._state
@@ -504,6 +541,9 @@ class Supervisor:
             moving = Moving(moving.position, 0.0 * moving.velocity, 0.0 * moving.acceleration)
         joints = brake(self._limits, moving, self._ahead(lead)[:, self._columns])
         rows = np.concatenate([lead, self._with_hands(joints, begin)])
+        seen_seq = self._seen[0].seq if self._seen else self._state.seq
+        if self._rest_seq is None or len(joints):
+            self._rest_seq = self._state.seq + len(rows)
         if not self._realtime:
             if told.action == "stopped":
                 return Decision(None, (told,))  # the world stands still
@@ -512,27 +552,60 @@ class Supervisor:
             rows = np.concatenate([rows, np.tile(last, (count - len(rows), 1))])
         else:
             rest = not len(joints) and np.abs(rows - begin).max(initial=0.0) == 0.0
-            if rest and not len(self._plan[max(0, self._state.seq - self._plan_seq) :]):
+            if rest and not len(self._plan[max(0, seen_seq - self._plan_seq) :]):
                 # At rest, with nothing under way: there it is to stay.
-                self._plan, self._plan_seq, self._sent = self._plan[:0], self._state.seq, []
+                self._plan, self._plan_seq, self._sent = self._plan[:0], seen_seq, []
                 return Decision(None, (told,))
             # It ends in a hold: the world takes a stop that comes late only if there is still
             # something in it to do, and would follow the plan before it otherwise.
             last = rows[-1] if len(rows) else begin
             rows = np.concatenate([rows, np.tile(last, (HOLD_ACTIONS, 1))])
-        send = ActionChunk(self._state.seq, rows)
-        self._follows(send, rows)
+        self._follows(ActionChunk(self._state.seq, rows), rows)
         self._stopping = True
-        return Decision(send, (told,))
+        # A world that has stalled is still at the state that it told of last, and refuses what
+        # answers a later one: what it would have done since goes before the stop.
+        if self._realtime:
+            self._plan, self._plan_seq = np.concatenate([self._presumed, rows]), seen_seq
+        return Decision(ActionChunk(self._plan_seq, self._plan), (told,))
 
     def _presume(self, seq: int) -> None:
         """State `seq` is not known: take it that what was sent has been done until then."""
-        if self._state is None:
+        if self._state is None or seq <= self._state.seq:
             return
+        if self._seen is None:
+            self._seen = self._state, self._executed
         for k in range(self._state.seq + 1 - self._plan_seq, seq + 1 - self._plan_seq):
             row = self._plan[k - 1] if 0 < k <= len(self._plan) else self._executed[-1]
             self._executed = [*self._executed[-2:], row.copy()]
+            self._presumed = np.concatenate([self._presumed, row[None]])
         self._state = replace(self._state, seq=seq, command=self._executed[-1])
+
+    def _presume_for(self, age_s: float) -> None:
+        """As `_presume`, of a state that should have come `age_s` after the newest."""
+        assert self._state is not None
+        seq = (self._seen[0] if self._seen else self._state).seq
+        self._presume(seq + min(int(age_s / self._period_s + 1e-6), MOST_GAP))
+
+    def _see_again(self, seq: int) -> None:
+        """State `seq` has come: what was presumed holds no longer, unless that is what it was."""
+        if self._seen is None or self._state is None:
+            return
+        if seq <= self._state.seq:
+            self._state, self._executed = self._seen
+        self._seen, self._presumed = None, self._presumed[:0]
+
+    def _look_for_running(self, state: WorldState, before: WorldState | None) -> None:
+        """Count the states in which joints that were told to stop, and should have, move on."""
+        if self._rest_seq is None and self._stop_reason:
+            self._rest_seq = state.seq
+        rest = self._rest_seq
+        if rest is None or before is None or state.seq < rest + IGNORED_PERIODS:
+            self._running = 0
+            return
+        passed_s = (state.seq - before.seq) * self._period_s
+        moved = (state.joint_position - before.joint_position) / passed_s
+        speed = np.abs([self._told_joints(v) for v in (state.joint_velocity, moved)]).max()
+        self._running = self._running + 1 if speed > RUNNING_RAD_S else 0
 
     def _ahead(self, lead: np.ndarray) -> np.ndarray:
         """What of the plan is to come behind `lead`, if the arms are where it says."""
@@ -572,7 +645,7 @@ class Supervisor:
         if found is not None:
             reason = f"the robot did not do what was sent; going on, {self._said(found)}"
             detail = self._particulars(found, 0)
-        elif over or (self._stopping and done >= HEED_PERIODS):
+        elif over or (self._stopping and self._state.seq - self._sent[-1].seq >= HEED_PERIODS):
             away = np.abs(told - command)
             column = int(away.argmax())
             hands = {k: f"the {arm} hand" for k, arm in zip(self._openings, ARMS, strict=True)}
@@ -669,8 +742,9 @@ class Supervisor:
     def _unreadable(self, state: WorldState) -> str:
         """What of a state cannot be used; "" when all can."""
         assert self._limits is not None
-        # A humanoid's legs come before what is commanded.
-        joints = len(self._scene.joint_names if self._scene else self._limits.joint_names)
+        # A humanoid's legs come before what is commanded; how many, only the scene says.
+        least = max(len(self._limits.joint_names), np.size(state.joint_position))
+        joints = len(self._scene.joint_names) if self._scene else least
         sizes = {"joint_position": joints, "joint_velocity": joints, "joint_effort": joints,
                  "gripper_opening": 2, "command": self._size}  # fmt: skip
         for name, size in sizes.items():
@@ -695,6 +769,11 @@ def _clearance(limits: Limits) -> Any:
     return Clearance(limits)
 
 
+def _number(value: Any) -> Any:
+    """The same, or its text if it is a number that JSON has not."""
+    return str(value) if isinstance(value, float) and not np.isfinite(value) else value
+
+
 def _plain(values: Any) -> list[Any] | None:
     """Numbers as JSON can hold them: what is not finite as text."""
     try:
@@ -703,7 +782,7 @@ def _plain(values: Any) -> list[Any] | None:
         return [repr(values)[:1000]]
     if values is None:
         return None
-    flat = [v if np.isfinite(v) else str(v) for v in array.ravel().tolist()]
+    flat = [_number(v) for v in array.ravel().tolist()]
     if array.ndim != 2 or not array.size:
         return flat
     width = array.shape[1]

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from bench_tasks.errors import UsageError
+from bench_tasks.errors import UsageError, unknown
+from bench_tasks.robots import embodiments
 from bench_tasks.vocabulary import ARMS
 from bench_tasks.yaml_shape import (
     NAME,
@@ -144,10 +145,12 @@ def _made(_: Path, raw: dict[str, Any]) -> Limits:
         return np.array([joint[key] for joint in joints] * times, dtype=np.float64)
 
     names = tuple(joint["name"] for joint in joints)
+    if pair:
+        names = tuple(f"{arm}_{name}" for arm in ARMS for name in names)
+    _of_robot(raw["robot"], names)
 
     return Limits(
-        robot=raw["robot"],
-        joint_names=tuple(f"{arm}_{n}" for arm in ARMS for n in names) if pair else names,
+        robot=raw["robot"], joint_names=names,
         position=both("position_rad"), velocity=both("velocity_rad_s"),
         acceleration=both("acceleration_rad_s2"), jerk=both("jerk_rad_s3"),
         torque=both("torque_nm"), near=np.stack([both("near_lower"), both("near_upper")]),
@@ -156,6 +159,21 @@ def _made(_: Path, raw: dict[str, Any]) -> Limits:
         commands=raw["commands"], distance_m=raw["distance_m"], measured=raw["measured"],
         fastest=both("velocity_rad_s"),
     )  # fmt: skip
+
+
+def _of_robot(robot: str, names: tuple[str, ...]) -> None:
+    """UsageError unless these are the joints of a robot that is known: distances are its own."""
+    if robot not in embodiments.NAMES:
+        raise unknown("robot", robot, embodiments.NAMES)
+    known = embodiments.get(robot)
+    its = known.joint_names[-(known.action_size - len(ARMS)) :]  # legs are not commanded
+    if len(names) != len(its):
+        raise UsageError(f"{robot} has {len(its)} joints that are commanded, these are for "
+                         f"{len(names)}")  # fmt: skip
+    for name, right in zip(names, its, strict=True):
+        if name != right:
+            raise UsageError(f"the joints of {robot} are in another order or others: {name} is "
+                             f"where {right} should be")  # fmt: skip
 
 
 def _ascending(where: str, low: float, high: float) -> None:

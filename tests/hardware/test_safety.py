@@ -403,6 +403,128 @@ def test_heartbeats_of_a_robot_that_sends_no_states(robot):
     assert Supervisor(LIMITS).vouches, "in lockstep nothing moves without a command"
 
 
+# -- a world that stalls, states that cannot be --------------------------------------------------
+
+
+def test_the_stop_of_a_world_that_has_stalled_is_one_that_it_takes(robot):
+    """It goes on where it was: no later state has been, and what is sent for one is refused."""
+    robot.ask(0, reach(0, 0.8)[:40])
+    for _ in range(20):
+        robot.step()
+    decision = robot.supervisor.on_time(robot.now_s + 0.11)
+    assert only(decision).kind == "heartbeat" and decision.send.seq == 20
+    old = np.array(robot.chunk.values[20:25])
+    assert np.array_equal(decision.send.values[:5], old), "what it would have done by now"
+    robot.now_s += 0.3
+    robot.take(decision)
+    for _ in range(40):
+        robot.step()
+    assert (robot.executed[-1] == robot.executed[-9]).all()
+    assert fuzzing.oracle().wrong(np.array([HOME] * 3 + robot.executed)) == ""
+    told = [i.kind for d in robot.decisions for i in d.interventions]
+    assert told == ["heartbeat"], "it was followed, and states are looked at as ever"
+
+
+def test_states_that_come_late_are_looked_at(robot):
+    robot.ask(0, reach(0, 0.8)[:40])
+    for _ in range(20):
+        robot.step()
+    robot.take(robot.supervisor.on_time(robot.now_s + 0.11))
+    robot.now_s += 0.3
+    effort = np.zeros(14)
+    effort[3] = 500.0
+    robot.step(joint_effort=effort)
+    assert robot.decisions[-2].interventions[0].kind == "torque", "in state 21"
+    robot.step()
+    speed = np.abs(robot.executed[-1] - robot.executed[-2]).max()
+    for _ in range(20):
+        robot.step()
+    assert speed > 0.0 and np.array_equal(robot.executed[-1], robot.executed[-2])
+    assert fuzzing.oracle().wrong(np.array([HOME] * 3 + robot.executed)) == ""
+
+
+def test_a_world_that_stalls_before_its_plan_is_over_is_stopped_though_it_should_be_at_rest(robot):
+    robot.ask(0, reach(0, 0.05, 25))
+    for _ in range(20):
+        robot.step()
+    decision = robot.supervisor.on_time(robot.now_s + 1.0)
+    assert decision.send.seq == 20 and len(decision.send.values) >= 50
+
+
+def test_a_number_that_no_state_can_have_is_not_believed(robot):
+    robot.ask(0, reach(0, 0.8)[:40])
+    for _ in range(20):
+        robot.step()
+    decision = robot.supervisor.on_state(replace(robot.state(), seq=2**40), robot.now_s)
+    told = only(decision)
+    assert (told.action, told.kind) == ("stopped", "state") and str(2**40) in told.reason
+    assert decision.send.seq == 20 and len(robot.supervisor._executed) == 3
+    robot.take(decision)
+    for _ in range(30):
+        robot.step()
+    assert (robot.executed[-1] == robot.executed[-9]).all()
+    assert fuzzing.oracle().wrong(np.array([HOME] * 3 + robot.executed)) == ""
+    robot.supervisor.release()
+    assert robot.ask(robot.seq, np.tile(robot.executed[-1], (5, 1))).interventions == ()
+
+
+def test_a_robot_of_which_nothing_was_heard_for_long_may_be_released(robot):
+    """Two states after the gap agree: it is no number that was spoilt on the way."""
+    for _ in range(3):
+        robot.step()
+    robot.seq, robot.now_s = 400, 8.0
+    assert only(robot.tell(robot.state())).kind == "state"
+    robot.step()
+    robot.supervisor.release()
+    assert robot.ask(401, np.tile(HOME, (5, 1))).interventions == ()
+
+
+def test_a_robot_that_moves_on_though_it_says_otherwise_loses_its_heartbeats(robot):
+    """What it is told stands still, and what it measures runs away at 0.03 rad/s to 0.5 rad/s."""
+    supervisor = robot.supervisor
+    for speed, ends in ((0.03, False), (0.5, True)):
+        twin = robot.twin()
+        twin.take(twin.supervisor.stop("estop", "the button"))
+        vouched = []
+        for k in range(20):
+            joints = HOME[ARM_COLUMNS].copy()
+            joints[2] += speed * fuzzing.DT * (k + 1)
+            twin.step(joint_position=joints)
+            vouched.append(twin.supervisor.vouches)
+        assert vouched[:5] == [True] * 5 and (not any(vouched[10:])) == ends
+        for _ in range(3):
+            twin.step(joint_position=joints)
+        assert twin.supervisor.vouches, "it stands"
+    assert supervisor.vouches
+
+
+def test_a_stop_in_motion_that_is_followed_keeps_its_heartbeats_one_that_is_not_loses_them(robot):
+    robot.ask(0, reach(0, 0.8)[:40])
+    for _ in range(20):
+        robot.step()
+    robot.take(robot.supervisor.stop("estop", "the button"))
+    runs, speed = robot.twin(), np.zeros(14)
+    speed[0] = 0.5
+    for _ in range(40):
+        robot.step()
+        runs.step(joint_velocity=speed)
+        assert robot.supervisor.vouches
+    assert not runs.supervisor.vouches
+
+
+def test_what_happens_after_a_stop_is_on_record_once(robot):
+    effort = np.zeros(14)
+    effort[3] = 500.0
+    force = {"contact_pair": np.array([[0, 1]], np.uint16), "contact_force": np.array([np.nan])}
+    for _ in range(3):
+        robot.step(joint_effort=effort)
+    for _ in range(3):
+        robot.step(**force)
+    told = [i for d in robot.decisions for i in d.interventions]
+    assert [(i.action, i.kind) for i in told] == [("stopped", "torque"), ("stopped", "force")]
+    assert json.loads(json.dumps(told[1].data(), allow_nan=False))["value"] == "nan"
+
+
 # -- where the arms really are -------------------------------------------------------------------
 
 

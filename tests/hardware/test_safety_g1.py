@@ -120,6 +120,14 @@ def test_measurements_are_those_of_waist_and_arms_the_legs_being_none_of_its_bus
     assert told.kind == "torque" and g1.JOINT_NAMES[20] in told.reason
 
 
+def test_states_that_come_before_the_scene_stop_nothing():
+    supervisor = Supervisor(LIMITS, confirmed=True)
+    assert supervisor.on_state(at(), 0.0).interventions == () and supervisor.why_not == ""
+    short = at(joint_position=np.zeros(10), joint_velocity=np.zeros(10), joint_effort=np.zeros(10))
+    (told,) = supervisor.on_state(replace(short, seq=1), 0.0).interventions
+    assert told.kind == "state" and "(10,), not (17,)" in told.reason
+
+
 def test_a_real_robot_needs_its_cell_and_a_pair_other_limits():
     real = replace(SCENE, robot="unitree")
     assert judged(way({0: 0.1}), scene=real)[1].kind == "cell"

@@ -46,6 +46,9 @@ def test_the_shipped_ones_are_read_by_name_and_by_path(tmp_path):
         (lambda raw: raw["workspace_m"].pop("right"), "workspace_m.right is missing"),
         (lambda raw: raw.update(format_version=2), "format_version must be 1, got 2"),
         (lambda raw: raw.update(measured=[1]), "measured must be a mapping"),
+        (lambda raw: raw.update(robot="my_pair"), "unknown robot 'my_pair': choose from fr3_pair"),
+        (lambda raw: raw.update(robot="g1"), "g1 has 17 joints that are commanded, these .* 14"),
+        (lambda raw: raw["joints"].reverse(), "left_fr3_joint7 is where left_fr3_joint1 should"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(tmp_path, change, says):
@@ -53,6 +56,20 @@ def test_what_is_wrong_is_said_in_one_line(tmp_path, change, says):
     with pytest.raises(UsageError, match=says) as error:
         read_limits(path)
     assert path in str(error.value) and "\n" not in str(error.value)
+
+
+def test_another_name_does_not_make_another_robot_of_a_humanoid(tmp_path):
+    """Its distances would be looked for in the pair's geometry."""
+    raw = yaml.safe_load((files("hardware.limits") / "g1.yaml").read_text(encoding="utf-8"))
+    path = tmp_path / "mine.yaml"
+    for robot, says in (
+        ("my_g1", "unknown robot 'my_g1': choose from "),
+        ("fr3_pair", "fr3_pair has 14 joints that are commanded, these are for 17"),
+    ):
+        path.write_text(yaml.safe_dump({**raw, "robot": robot}), encoding="utf-8")
+        with pytest.raises(UsageError, match=says) as error:
+            read_limits(str(path))
+        assert "\n" not in str(error.value)
 
 
 def test_no_such_file_or_name(tmp_path):
