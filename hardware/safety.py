@@ -215,6 +215,10 @@ class Supervisor:
         if self._clearance is not None:
             self._clearance.begin(scene)
 
+    def end(self) -> None:
+        """No scene is known any more: nothing is passed on until one is."""
+        self._scene = None
+
     def on_state(self, state: WorldState, now_s: float) -> Decision:
         """Take the newest state; stop when it tells of a danger or cannot be read."""
         if self._limits is None:

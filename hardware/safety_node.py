@@ -50,6 +50,8 @@ COMMANDERS = ("policy", "planner", "task")
 EARLY_S = {"lockstep": 5.0, "realtime": 0.05}
 """How long a command may come before the state that it answers, which travels another way."""
 HUMANOID = "g1"
+MOST_EARLY = 5
+"""Commands that wait for their states at the same time."""
 LOOK_TICKS = 25
 STALL_S = 0.05
 FLUSH_S = 0.05
@@ -77,7 +79,8 @@ class SafetyNode(BenchNode):
             limits = _narrowed(limits, cell)
         self._supervisor = Supervisor(limits, self._realtime, parameter(self, "confirm", False))
         self._state: WorldState | None = None
-        self._early: tuple[int, float, bytes] | None = None
+        self._early: list[tuple[int, float, bytes]] = []
+        """Commands for states that are not known yet: number, how long to wait, message."""
         self._pressed, self._lost, self._ticked_s = False, "", 0.0
         self._beats = self._ticks = 0
         self._chunk_out = self.create_publisher(ActionChunkMsg, "/safety/action_chunk", TRACK)
@@ -107,13 +110,16 @@ class SafetyNode(BenchNode):
             return
         self._state = state
         self._do(self._supervisor.on_state(state, time.monotonic()))
-        if self._early is not None and self._early[0] <= state.seq:
-            self._judge_early()
+        self._judge_early()
 
     def _look_at_scene(self) -> None:
         for data in take_all(self._scenes):
-            self._early = None  # it was meant for another episode
-            self._supervisor.begin(cdr.decode_scene(data))
+            self._early = []  # they were meant for another episode
+            try:
+                self._supervisor.begin(cdr.decode_scene(data))
+            except ValueError as error:
+                self._do(self._supervisor.stop("state", f"scene: {error}"))
+                self._supervisor.end()
 
     def _on_chunk(self, data: bytes) -> None:
         self._look_at_scene()
@@ -122,22 +128,28 @@ class SafetyNode(BenchNode):
         except ValueError:
             seq = -1  # whatever it is, it is judged now
         if self._state is None or seq > self._state.seq:
-            self._early = seq, time.monotonic() + self._early_s, data
+            self._early.append((seq, time.monotonic() + self._early_s, data))
+            if len(self._early) > MOST_EARLY:
+                self._judge(self._early.pop(0)[2])
             return
         self._judge(data)
 
     def _judge_early(self) -> None:
-        assert self._early is not None
-        data, self._early = self._early[2], None
-        self._judge(data)
+        """Those whose state has come, or has not in time, in the order in which they came."""
+        now_s, waiting = time.monotonic(), self._early
+        self._early = []
+        for seq, until_s, data in waiting:
+            if now_s > until_s or (self._state is not None and seq <= self._state.seq):
+                self._judge(data)
+            else:
+                self._early.append((seq, until_s, data))
 
     def _judge(self, data: bytes) -> None:
         self._do(self._supervisor.on_message(data, time.monotonic()))
 
     def _tick(self) -> None:
         now_s = time.monotonic()
-        if self._early is not None and now_s > self._early[1]:
-            self._judge_early()
+        self._judge_early()
         punctual = now_s - self._ticked_s < STALL_S
         self._ticked_s = now_s
         if punctual:  # else this node was held up, and states may be waiting to be looked at
@@ -161,11 +173,17 @@ class SafetyNode(BenchNode):
     # -- what is done ----------------------------------------------------------------------------
 
     def _do(self, decision: Decision) -> None:
+        if self._realtime:  # a stop does not wait until it has been told of
+            self._send(decision)
         seq, stamp = (self._state.seq, self._state.stamp_ns) if self._state else (0, 0)
         for told in decision.interventions:
             self.get_logger().warning(f"{told.action}: {told.reason}")
             event = Event(f"safety_{told.action}", seq, stamp, told.data())
             self._event_out.publish(cdr.encode_event(event))
+        if not self._realtime:
+            self._send(decision)
+
+    def _send(self, decision: Decision) -> None:
         if decision.send is None:
             return
         if self._dry_run:
@@ -177,6 +195,7 @@ class SafetyNode(BenchNode):
                 f"[{first}] to [{last}]"
             )
             return
+        stamp = self._state.stamp_ns if self._state else 0
         self._chunk_out.publish(cdr.encode_chunk(decision.send, stamp, CONTROL_PERIOD_NS))
 
     def close(self) -> None:

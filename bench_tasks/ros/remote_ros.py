@@ -292,12 +292,16 @@ class RemotePolicy:
             response = self._graph.infer.call(request)
         self._has_seen = True
         detail: dict[str, Any] = json.loads(response.detail or "{}")
+        size = len(observation.state.command)
         if response.needs_plan:
-            return ActionChunk(seq, np.zeros((0, 16)), True, detail)
+            return ActionChunk(seq, np.zeros((0, size)), True, detail)
         # In realtime a later state may have been answered: here the chunk begins at this one.
-        count = int(detail.pop("seq")) - seq + response.actions
+        answered = detail.pop("seq", None)
+        if not isinstance(answered, int) or answered < seq:
+            raise BenchError(f"the policy's node answered state {answered}, asked about {seq}")
+        count = answered - seq + response.actions
         self._graph.sent["/policy/action_chunk"] += 1
-        return OnTopic(seq, np.zeros((count, len(observation.state.command))), detail=detail)
+        return OnTopic(seq, np.zeros((count, size)), detail=detail)
 
 
 class TopicSink:

@@ -142,3 +142,36 @@ def test_the_conductor_asks_ahead_and_again_when_that_was_too_early(policy):
     assert answered(20) and counted.begun == 4, "asked ahead in vain, then again"
     with pytest.raises(LateInput, match="has not got state 30 .* but 20"):
         remote.infer(Observation(cdr.decode_state(state(30))))
+
+
+@pytest.mark.parametrize(
+    ("detail", "said"),
+    [("", "answered state None, asked about 5"), ('{"seq": 4}', "answered state 4, asked about 5")],
+)
+def test_a_node_that_answers_another_state_is_told_in_one_line(detail, said):
+    from bench_tasks.ros.remote_ros import RemotePolicy
+
+    class Fixed:
+        """A caller that always gets the same answer."""
+
+        def __init__(self, **answer) -> None:
+            self.answer = SimpleNamespace(**answer)
+
+        def begin(self, _):
+            return SimpleNamespace(result=lambda: self.answer)
+
+        def call(self, _):
+            return self.answer
+
+    words = {"name": "odd", "version": "1", "cameras": [], "privileged": False, "depth": False}
+    about = Fixed(metadata=json.dumps(words))
+    graph = SimpleNamespace(policy_reset=about, infer=None, sent=Counter())
+    remote = RemotePolicy(graph)
+    observation = Observation(cdr.decode_state(state(5)))
+    for answer, right in ((detail, False), ('{"seq": 6}', True)):
+        graph.infer = Fixed(detail=answer, needs_plan=False, actions=10)
+        if right:
+            assert remote.infer(observation).values.shape == (11, 16)
+            continue
+        with pytest.raises(BenchError, match=said):
+            remote.infer(observation)

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from bench_tasks.bags.bag import messages, read_bag
-from bench_tasks.bags.cdr import decode_event
+from bench_tasks.bags.cdr import decode_event, encode_chunk
 from bench_tasks.verdicts import score_files
 from bench_tasks.vocabulary import ARM_COLUMNS
+from bench_tasks.vocabulary import ActionChunk as VocabularyChunk
 from tests.ros.conftest import DEADLINE_S, SAFE
 
 pytestmark = pytest.mark.ros
@@ -215,3 +216,36 @@ def test_a_policy_that_jumps_is_on_record_and_moves_nothing(nodes, tmp_path):
     assert np.asarray(refused[0].data["command"]).shape == (10, 16)
     commands = np.array([state.command for state in bag.states])
     assert np.ptp(commands[:, ARM_COLUMNS], axis=0).max() == 0.0
+
+
+def test_what_comes_too_early_or_cannot_be_read_is_on_record_and_the_node_goes_on(nodes, client):
+    from bench_interfaces.msg import ActionChunk, EpisodeEvent, Scene
+    from std_srvs.srv import Trigger
+
+    from bench_tasks.ros.node_ros import LATCHED, TRACK, Caller, wait_for_listeners
+
+    told: queue.Queue = queue.Queue()
+    client.create_subscription(EpisodeEvent, "/safety/events", told.put, TRACK, raw=True)
+    scenes = client.create_publisher(Scene, "/world/scene", LATCHED)
+    chunks = client.create_publisher(ActionChunk, "/policy/action_chunk", TRACK)
+    nodes.start("safety", clock="realtime", confirm=True, listeners=0)
+    ready = Caller(client, Trigger, "/safety/ready", DEADLINE_S)
+    wait_for_listeners([(scenes, 1), (chunks, 1)], DEADLINE_S)
+
+    def event():
+        return decode_event(told.get(timeout=DEADLINE_S))
+
+    for seq in (4, 3):  # no state has come
+        message = encode_chunk(VocabularyChunk(seq, np.zeros((seq, 16))), 0, 20_000_000)
+        chunks.publish(message)
+    early = [event() for _ in range(2)]
+    assert [(e.kind, e.data["what"]) for e in early] == [("safety_refused", "no_state")] * 2
+    assert [len(e.data["command"]) for e in early] == [4, 3]
+
+    scenes.publish(b"\x00\x01\x00\x00" + b"\xff" * 60)
+    chunks.publish(message)
+    stopped = event()
+    assert (stopped.kind, stopped.data["what"]) == ("safety_stopped", "state")
+    assert stopped.data["reason"].startswith("scene: ")
+    answer = ready.call(Trigger.Request())
+    assert not answer.success and "scene: " in answer.message, nodes.logs()
