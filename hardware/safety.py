@@ -420,8 +420,10 @@ class Supervisor:
         most = limits.commands["jump_rad"]
         joints = path[:, self._columns]
         jumps = np.abs(np.diff(joints, axis=0, prepend=command[None, self._columns]))
-        if not (jumps[0] <= most).all():
-            self._name_mistake(first, command, most)
+        reach = np.minimum(most, limits.velocity * self._period_s)
+        for within in (np.full_like(reach, most), reach):
+            if not (jumps[0] <= within).all():
+                self._name_mistake(first, command, within)
         openings = path[:, self._openings]
         wrong = np.maximum(limits.opening[0] - openings, openings - limits.opening[1]) > 1e-6
         if wrong.any():
@@ -439,14 +441,15 @@ class Supervisor:
                 joint=name, row=int(row), value=value, limit=most,
             )  # fmt: skip
 
-    def _name_mistake(self, first: np.ndarray, command: np.ndarray, most: float) -> None:
+    def _name_mistake(self, first: np.ndarray, command: np.ndarray, within: np.ndarray) -> None:
+        """_No when `first`, put right, would be `within` (n,) rad of the command."""
         arms = command[self._columns]
-        if np.abs(np.deg2rad(first[self._columns]) - arms).max() <= most:
+        if (np.abs(np.deg2rad(first[self._columns]) - arms) <= within).all():
             raise _No("units", "the joint positions look like degrees")
         before = self._size - ACTION_SIZE  # numbers of a waist
         for name, undo in _ORDERS.items():
             again = np.concatenate([first[:before], first[before:][undo]])
-            if np.abs(again[self._columns] - arms).max() <= most:
+            if (np.abs(again[self._columns] - arms) <= within).all():
                 raise _No("joint_order", f"the order looks wrong: {name}")
 
     def _slower(

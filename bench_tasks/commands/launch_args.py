@@ -20,6 +20,7 @@ from bench_tasks.ros.domain import claim_domain
 from bench_tasks.runner import check
 from bench_tasks.streams import parse_streams
 from bench_tasks.vocabulary import AXES, FR3_PAIR
+from bench_tasks.yaml_shape import shipped as shipped_with
 
 __all__ = ["ARGUMENTS", "RENAMED", "Settings", "read", "refuse_undeclared", "summary"]
 
@@ -188,7 +189,7 @@ def read(given: Mapping[str, str]) -> Settings:
         _viewer(_one_of("viewer", given["viewer"], VIEWERS), robot),
         robot,
         **_safety({**given, "clock": clock}, config),
-        cell=_file("cell", given["cell"]) if robot != "sim" else "",
+        cell=_file("cell", given["cell"], (STANDIN,)) if robot != "sim" else "",
     )
     claim_domain()
     if config.record:
@@ -219,13 +220,18 @@ def _safety(given: Mapping[str, str], config: RunConfig) -> dict[str, Any]:
     confirm, dry_run = _flag("confirm", given["confirm"]), _flag("dry_run", given["dry_run"])
     if real and not asked:
         raise UsageError(f"safety must be true for robot {given['robot']}, got false")
-    limits = _file("limits", given["limits"])
+    robots = tuple(shipped_with("hardware.limits"))
+    limits = _file("limits", given["limits"], (AUTO, *robots))
     kinds = {tasks.get(name).embodiment for name in config.tasks}
     if asked and limits == AUTO:
         if len(kinds) > 1:
             raise UsageError("the safety node knows the limits of one robot at a time, the tasks "
                              f"are for {' and '.join(sorted(kinds))}")  # fmt: skip
         limits = next(iter(kinds), FR3_PAIR)
+    others = sorted(kinds - {limits})
+    if asked and limits in robots and others:
+        raise UsageError(f"limits:={limits} are those of another robot: the tasks are for "
+                         f"{' and '.join(others)}")  # fmt: skip
     if not asked and given["limits"] != ARGUMENTS["limits"][0]:
         raise UsageError(f"limits have no meaning without safety:=true, got {given['limits']!r}")
     if not asked and (confirm or dry_run):
@@ -244,9 +250,11 @@ def _safety(given: Mapping[str, str], config: RunConfig) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _file(what: str, name: str) -> str:
-    """A name, or a file as nodes find it, which may run in another folder."""
+def _file(what: str, name: str, names: tuple[str, ...]) -> str:
+    """One of some names, or a file as nodes find it, which may run in another folder."""
     if not name.endswith((".yaml", ".yml")):
+        if name not in names:
+            raise unknown(what, name, [*names, "a path ending in .yaml"])
         return name
     if not Path(name).is_file():
         raise UsageError(f"{what}: there is no file {name}")

@@ -34,6 +34,8 @@ def test_a_real_cell_is_confirmed_by_a_human(settings, tmp_path):
     file.touch()
     real = settings(robot="franka", cell=str(file))
     assert (real.cell, real.safety, real.confirm) == (str(file), True, False)
+    with pytest.raises(UsageError, match="dry_run must be false for the cell .*mine.yaml"):
+        settings(robot="franka", cell=str(file), dry_run="true")
 
 
 @pytest.mark.parametrize(
@@ -47,11 +49,17 @@ def test_a_real_cell_is_confirmed_by_a_human(settings, tmp_path):
         ({"safety": "true", "tasks": "lift_pot,reach_both_hands"},
          "one robot at a time, the tasks are for fr3_pair and g1"),
         ({"robot": "franka", "safety": "false"}, "safety must be true for robot franka"),
-        ({"robot": "franka", "cell": __file__, "dry_run": "true"}, "dry_run must be false for the"),
+        ({"robot": "franka", "cell": __file__}, "unknown cell .*: choose from .*standin"),
+        ({"robot": "franka", "cell": "mycell"}, "unknown cell 'mycell': choose from "),
         ({"robot": "franka", "dynamics": "robot.yaml"}, "dynamics must be empty for robot franka"),
         ({"dynamics": "no/such.yaml"}, "cannot read the dynamics .*no/such.yaml"),
         ({"safety": "true", "limits": "no/such.yaml"}, "limits: there is no file no/such.yaml"),
-        ({"limits": __file__}, "limits have no meaning without safety:=true"),
+        ({"limits": "g1"}, "limits have no meaning without safety:=true"),
+        ({"safety": "true", "limits": "fr3pair"}, "unknown limits 'fr3pair': choose from "),
+        ({"safety": "true", "limits": "g1"},
+         "limits:=g1 are those of another robot: the tasks are for fr3_pair"),
+        ({"safety": "true", "limits": "fr3_pair", "tasks": "reach_both_hands"},
+         "limits:=fr3_pair are those of another robot: the tasks are for g1"),
         ({"robot": "franka", "vary": "paraphrase,table_height"}, "as it is, got table_height"),
     ],
 )

@@ -169,7 +169,11 @@ def test_swapped_arms_are_noticed_where_they_differ(robot):
     assert robot.ask(0, np.tile(there, (5, 1))).interventions == ()
     swapped = np.tile(np.concatenate([there[8:], there[:8]]), (5, 1))
     robot.step()
-    assert robot.ask(1, swapped).interventions[0].kind in ("jump", "velocity", "joint_order")
+    decision = robot.ask(1, swapped)
+    told = only(decision)
+    assert (told.action, told.kind) == ("refused", "joint_order")
+    assert "left and right swapped" in told.reason
+    assert (decision.send.values == there).all(), "it holds"
 
 
 @pytest.mark.parametrize("order", safety._ORDERS)

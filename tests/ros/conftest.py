@@ -62,9 +62,10 @@ class Nodes:
     ) -> None:
         """Start the five nodes (four without a recorder) as the launch file does."""
         world = task.pop("world", {})
+        limits = task.pop("limits", "fr3_pair")
         if safety:
             world, task = {**world, "remap": (SAFE,)}, {**task, "safety": True}
-            self.start("safety", clock=clock, confirm=True, listeners=1 + record)
+            self.start("safety", clock=clock, confirm=True, listeners=1 + record, limits=limits)
         agents = {"planner": task.get("planner", "expert"), "policy": task.get("policy", "skills")}
         self.start("world", clock=clock, **world)
         self.start("planner", planner=agents["planner"])

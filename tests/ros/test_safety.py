@@ -183,19 +183,24 @@ def test_a_button_is_heard_however_it_speaks(nodes, client):
         wait_for("ready", True)
 
 
-def test_an_episode_in_lockstep_is_the_same_to_the_bit_with_the_safety_node(nodes, tmp_path):
+@pytest.mark.parametrize(
+    ("task", "limits"), [("lift_pot", "fr3_pair"), ("reach_both_hands", "g1")]
+)
+def test_an_episode_in_lockstep_is_the_same_to_the_bit_with_the_safety_node(
+    nodes, tmp_path, task, limits
+):
     from bench_tasks.config import RunConfig
     from bench_tasks.runner import run
 
     out = tmp_path / "out"
-    nodes.start_all(out, safety=True, tasks="lift_pot", keyframe_cameras="")
+    nodes.start_all(out, safety=True, limits=limits, tasks=task, keyframe_cameras="")
     assert nodes.wait("task", 280) == 0, nodes.logs()
-    bag = read_bag(out / "lift_pot" / "000000")
-    alone = run(RunConfig(("lift_pot",), cameras=(), out=str(tmp_path / "alone"))).episodes[0]
+    bag = read_bag(out / task / "000000")
+    alone = run(RunConfig((task,), cameras=(), out=str(tmp_path / "alone"))).episodes[0]
     assert bag.state_hash == alone.state_hash and bag.verdict.success
     assert not [e for e in bag.events if e.kind.startswith("safety_")]
     asked, passed = (
-        [m.data for m in messages(out / "lift_pot" / "000000", [], {topic})]
+        [m.data for m in messages(out / task / "000000", [], {topic})]
         for topic in ("/policy/action_chunk", "/safety/action_chunk")
     )
     assert len(asked) == len(passed) > 20
