@@ -351,7 +351,8 @@ SPOILT = ("not finite", "length", "not numbers", "order", "degrees", "millimetre
 UNTIMELY = ("stale", "future", "out of order", "replayed")
 MEASURED = ("torque", "force", "overspeed", "tracking", "bad state")
 OTHER = ("e-stop", "no state", "frozen state", "silence", "not confirmed", "no limits", "jerk",
-         "workspace", "arms together", "into the table", "wrong message")  # fmt: skip
+         "workspace", "arms together", "into the table", "wrong message", "stalled world",
+         "wild number")  # fmt: skip
 BLOCK = 1000
 LATE, MOST_LATE = 0.25, 3
 """Share of sequences, of the kinds that stop the arms, in which orders come late; periods."""
@@ -462,6 +463,22 @@ class Fuzz:
         for _ in range(6):  # 100 ms may pass
             robot.step(publish=False)
         return {"later": 6, "dropped": True}
+
+    def _stalled_world(self, robot: Robot, ahead: np.ndarray) -> dict:
+        """Its time stands still, everybody else's goes on: it must take what it is sent then."""
+        before = robot.chunk
+        for _ in range(int(self.rng.integers(7, 40))):
+            robot.now_s += DT
+            robot.take(robot.supervisor.on_time(robot.now_s))
+        if robot.chunk is before:
+            self.failures.append("stalled world: it got no stop that it could take")
+        return {"dropped": True}
+
+    def _wild_number(self, robot: Robot, ahead: np.ndarray) -> dict:
+        seq = robot.seq + int(self.rng.choice([251, 10_000, 2**32, 2**40, 2**62]))
+        robot.tell(replace(robot.state(), seq=seq))
+        robot.ask(robot.seq, ahead[:CHUNK])
+        return {}
 
     def _not_confirmed(self, robot: Robot, ahead: np.ndarray) -> dict:
         robot.supervisor._confirmed = False

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bench_tasks.bags.bag import messages, read_bag
-from bench_tasks.bags.cdr import decode_event, encode_chunk
+from bench_tasks.bags.cdr import decode_chunk, decode_event, encode_chunk
 from bench_tasks.verdicts import score_files
 from bench_tasks.vocabulary import ARM_COLUMNS
 from bench_tasks.vocabulary import ActionChunk as VocabularyChunk
@@ -254,3 +254,26 @@ def test_what_comes_too_early_or_cannot_be_read_is_on_record_and_the_node_goes_o
     assert stopped.data["reason"].startswith("scene: ")
     answer = ready.call(Trigger.Request())
     assert not answer.success and "scene: " in answer.message, nodes.logs()
+
+
+def test_in_realtime_a_stop_is_sent_before_it_is_told_of():
+    """Whatever goes wrong with the record of it."""
+    from types import SimpleNamespace
+
+    from hardware.safety import Decision, Intervention
+    from hardware.safety_node import SafetyNode
+
+    def fails(_):
+        raise RuntimeError("no room")
+
+    sent: list = []
+    node = SimpleNamespace(
+        _realtime=True, _dry_run=False, _state=None, get_logger=lambda: SimpleNamespace(
+            warning=lambda _: None), _chunk_out=SimpleNamespace(publish=sent.append),
+        _event_out=SimpleNamespace(publish=fails),
+    )  # fmt: skip
+    node._send = lambda decision: SafetyNode._send(node, decision)
+    stop = VocabularyChunk(3, np.zeros((12, 16)))
+    with pytest.raises(RuntimeError, match="no room"):
+        SafetyNode._do(node, Decision(stop, (Intervention("stopped", "estop", "a button"),)))
+    assert decode_chunk(sent[0]).seq == 3
