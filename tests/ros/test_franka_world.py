@@ -236,6 +236,30 @@ def test_an_episode_begins_with_the_bases_at_the_height_of_its_scene(world):
     assert (loaded.robot, loaded.contacts, world._loading) == ("franka", "hands", False)
 
 
+def test_the_button_is_heard_in_all_ways_and_a_confirmation_that_nobody_waits_for_says_so(world):
+    from bench_tasks.ros.node_ros import BUTTON
+    from hardware.franka.world_node import FrankaWorldNode
+
+    heard, offered = [], {}
+    world.sensors = SimpleNamespace(
+        hear=lambda kind, topic, work, qos: heard.append((topic, qos, work)),
+        offer=lambda kind, name, work: offered.update({name: work}),
+    )
+    world._confirm = FrankaWorldNode._confirm.__get__(world)
+    FrankaWorldNode._listen(world)
+    button = [(qos, work) for topic, qos, work in heard if topic == "/safety/estop"]
+    assert [qos for qos, _ in button] == list(BUTTON)
+    for _, work in button:
+        world._signals.estop.clear()
+        work(SimpleNamespace(data=True))
+        assert world._signals.estop.is_set()
+    confirm = offered["/world/confirm"]
+    early = confirm(None, SimpleNamespace())
+    assert (early.success, early.message) == (False, "nothing is to be confirmed now")
+    world._signals.ask()
+    assert confirm(None, SimpleNamespace()).success and world._signals.confirmed.is_set()
+
+
 # -- pictures --------------------------------------------------------------------------------------
 
 
