@@ -15,7 +15,7 @@ from hardware.unitree.clearance import BodyClearance
 __all__ = ["HumanoidClearance"]
 
 TABLE = {"edge_m": 0.24, "depth_m": 0.6, "width_m": 1.2, "thickness_m": 0.04}
-"""Of the tasks, in the world frame (a cell's file says the same)."""
+"""Of the tasks, in the world frame, where no cell says otherwise."""
 
 
 class HumanoidClearance:
@@ -37,7 +37,7 @@ class HumanoidClearance:
         """Take where the pelvis is."""
         if self._row is not None:
             self._pelvis = state.object_pose[self._row]
-        self._body.set_table(self._pelvis, TABLE)
+        self._body.set_table(self._pelvis, self._limits.table or TABLE)
 
     def check(self, start: np.ndarray, path: np.ndarray) -> TooNear | None:
         """The first place along actions `path` (n, 19), from action `start` (19,), or None."""

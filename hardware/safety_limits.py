@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +62,7 @@ class Limits:
     `commands`, `distance_m` and `measured` as in the file. `lead_periods` after it was sent a
     robot does something: 0 when the action that answers a state is the next one in any case.
     `cell` names the robot whose own settings have made them narrower; a real one must have.
+    `table` is a humanoid's, as in its cell's file; empty: the one of the tasks.
     fastest (n,) rad/s is what measured velocities are judged by.
     """
 
@@ -81,6 +82,7 @@ class Limits:
     fastest: np.ndarray
     lead_periods: int = 0
     cell: str = ""
+    table: dict[str, float] = field(default_factory=dict)
 
     @property
     def size(self) -> int:

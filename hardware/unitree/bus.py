@@ -8,9 +8,10 @@ are to be, at `rate_hz`, by `rt/arm_sdk` or `rt/lowcmd`, and its Dex3 hands; and
 robot says. Nothing is sent before the robot has been heard. When commands stop, or the other side
 ends (also by kill -9), the joints are held, and then let go of gently (`motion`).
 
-Besides {"do": "move", "seq", "q", "tau", "due_ns"} and {"do": "hand", "hand", "q"} it takes
-`start` control, `release` it, `end`. With the setting `let_go` it takes over what another bus,
-which has died, left in control, lets go of that, and ends.
+It takes {"do": "move", "seq", "q", "tau", "due_ns"}, "hold" with the same but q, which brakes, and
+{"do": "hand", "hand", "q"}; {"do": "start", "at_ns"}, to take the joints over now or not at all,
+and `release` of them. With the setting `let_go`, the torque that was fed forward, it takes over
+what another bus, which has died, left in control, lets go of that, and ends.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from __future__ import annotations
 import signal
 import sys
 import time
+from collections import deque
 from typing import Any
 
 import numpy as np
@@ -38,7 +40,7 @@ from bench_tasks.robots.unitree_hg import (
     signed,
 )
 from bench_tasks.vocabulary import ARMS
-from hardware.link import Gone, Link
+from hardware.link import Gone, Link, last_words
 from hardware.unitree.guard import unsafe
 from hardware.unitree.motion import Follower, Limits
 
@@ -56,6 +58,12 @@ GAP_S = 0.04
 """A longer time without the robot's state, or without a turn of this loop, is reported; so all of
 50 ms are, however they look from the robot's end."""
 LOST_S = 0.1
+SAY_AGAIN_S = 1.0
+"""So often it is said at most that messages of the robot are not used."""
+START_AGE_S = 1.0
+"""A start that was asked for longer ago is none."""
+UNSAID = 50
+"""So many reports wait for the other side to read; of more, their number."""
 HAND_KP, HAND_KD = 1.5, 0.2
 """As in Unitree's teleoperation (xr_teleoperate, robot_hand_unitree.py)."""
 
@@ -86,11 +94,19 @@ class Bus:
         self._hand_q: dict[str, np.ndarray] = {}
         self._hand_state: dict[str, np.ndarray] = {}
         self._told: tuple[Any, ...] = ()
-        self._bad = self._turns = self._heard = 0
+        self._unsaid: deque[dict[str, Any]] = deque()
+        self._unsaid_more = 0
+        self._bad = self._bad_said = self._turns = self._heard = 0
+        self._bad_s = float("-inf")
         self._rate_hz, self._heard_hz, self._rate_s = 0.0, 0.0, time.monotonic()
         self._start = self._gone = self._end = False
-        self._let_go = bool(settings.get("let_go"))
+        self._let_go: list[float] | None = settings.get("let_go")
         self._lost = True
+
+    @property
+    def still_held(self) -> bool:
+        """Whether what another one left in control has not been let go of."""
+        return self._let_go is not None or self._follower.mode not in ("idle", "damping")
 
     def end(self) -> None:
         """Let go, then end the process."""
@@ -113,7 +129,9 @@ class Bus:
             self._say({"gap": f"this process did not run for {stalled * 1e3:.0f} ms"})
         self._listen(now)
         self._hear(now)
-        if self._state is not None:
+        if self._state is None:
+            self._start = False
+        else:
             self._control(now, min(stalled, 5 * period))
         self._report(now)
         if not (self._gone or self._end):
@@ -129,20 +147,19 @@ class Bus:
     # -- the robot -------------------------------------------------------------------------------
 
     def _hear(self, now: float) -> None:
-        data = self._dds.take("rt/lowstate")
+        """What the robot says; what cannot be used is as if it had not been said."""
         try:
-            state = None if data is None else decode(data, LOW_STATE)
-            if state is not None and not is_signed(state):
-                raise ValueError("its checksum is wrong")
-            for hand in self._hands:
-                hand_data = self._dds.take(f"rt/dex3/{hand}/state")
-                if hand_data is not None:
-                    self._hand_state[hand] = decode(hand_data, HAND_STATE)["motor"]
+            state = self._low_state()
         except ValueError as error:
-            self._bad += 1
-            if self._bad == 1:
-                self._say({"gap": f"a message of the robot is not used: {error}"})
-            return
+            state = None
+            self._unusable(now, str(error))
+        for hand in self._hands:
+            try:
+                data = self._dds.take(f"rt/dex3/{hand}/state")
+                if data is not None:
+                    self._hand_state[hand] = decode(data, HAND_STATE)["motor"]
+            except ValueError as error:
+                self._unusable(now, str(error))
         silent = now - self._state_s
         if state is not None:
             if self._state is not None and silent > GAP_S:
@@ -153,17 +170,44 @@ class Bus:
             self._lost = True
             self._say({"gap": f"no rt/lowstate for {silent * 1e3:.0f} ms, and still none"})
 
+    def _low_state(self) -> np.ndarray | None:
+        """A new state of the robot, if there is one; ValueError when it cannot be one."""
+        data = self._dds.take("rt/lowstate")
+        if data is None:
+            return None
+        state = decode(data, LOW_STATE)
+        if not is_signed(state):
+            raise ValueError("its checksum is wrong")
+        motors = state["motor"][:JOINTS]
+        numbers = {name: motors[name] for name in ("q", "dq", "tau_est")}
+        for name, values in (numbers | {"quaternion": state["quaternion"]}).items():
+            if not np.isfinite(values).all():
+                raise ValueError(f"its {name} holds a number that is not finite")
+        # Somebody may repeat it; a robot that was switched on again counts from 0.
+        if self._state is not None and state["tick"] == self._state["tick"]:
+            raise ValueError("its tick stands still")
+        return state
+
+    def _unusable(self, now: float, why: str) -> None:
+        self._bad += 1
+        if now - self._bad_s > SAY_AGAIN_S:
+            count, self._bad_said, self._bad_s = self._bad - self._bad_said, self._bad, now
+            said = "a message" if count == 1 else f"{count} messages"
+            self._say({"gap": f"{said} of the robot not used: {why}"})
+
     def _measured(self, name: str) -> np.ndarray:
         assert self._state is not None
         return self._state["motor"][name][:JOINTS].astype(np.float64)
 
     def _control(self, now: float, dt: float) -> None:
         follower, q = self._follower, self._measured("q")
-        if self._let_go:
-            self._let_go, self._end = False, True
-            follower.take_over(q[self._joints], now)
-        if self._start and not self._lost and follower.mode in ("idle", "damping"):
-            self._start = False
+        if self._let_go is not None:
+            follower.take_over(q[self._joints], self._let_go, now)
+            self._let_go, self._end = None, True
+        # Not later, when nobody expects it any more.
+        start, self._start = self._start, False
+        if start and not self._lost and follower.mode in ("idle", "damping"):
+            self._hand_q.clear()
             follower.engage(q[self._joints], now)
         follower.step(now, dt)
         if follower.mode != "idle":
@@ -203,28 +247,33 @@ class Bus:
         for message in messages:
             if not isinstance(message, dict):
                 continue
-            if message.get("do") == "move":
+            if message.get("do") in ("move", "hold"):
                 newest = message
             else:
-                newest = None
-                self._obey(message)
+                if message.get("do") == "release":
+                    newest = None
+                self._obey(message, now)
         if newest is None or self._end:
             return
-        refused = "no rt/lowstate" if self._lost else self._follower.command(
-            newest["seq"], newest["q"], newest["tau"], newest["due_ns"] / 1e9, now
-        )  # fmt: skip
+        refused = self._move(newest, now)
         if refused:
             self._say({"refused": refused, "seq": newest["seq"]})
 
-    def _obey(self, message: dict[str, Any]) -> None:
+    def _move(self, message: dict[str, Any], now: float) -> str:
+        seq, tau, due_s = message["seq"], message["tau"], message["due_ns"] / 1e9
+        if message["do"] == "hold":
+            return self._follower.hold(seq, tau, due_s, now)
+        if self._lost:
+            return "no rt/lowstate"
+        return self._follower.command(seq, message["q"], tau, due_s, now)
+
+    def _obey(self, message: dict[str, Any], now: float) -> None:
         what = message.get("do")
         if what == "start":
-            self._start = True
+            self._start = now - message["at_ns"] / 1e9 < START_AGE_S
         elif what == "release":
             self._start = False
             self._follower.release()
-        elif what == "end":
-            self._end = True
         elif what == "hand":
             self._take_hand(message["hand"], message["q"])
 
@@ -240,17 +289,35 @@ class Bus:
             self._hand_q[hand] = np.array(q, dtype=np.float64)
 
     def _say(self, message: dict[str, Any]) -> None:
+        """Report something, in order, as soon as the other side reads."""
+        if len(self._unsaid) < UNSAID:
+            self._unsaid.append(message)
+        else:
+            self._unsaid_more += 1
+        self._catch_up()
+
+    def _catch_up(self) -> None:
+        while self._unsaid and self._sent(self._unsaid[0]):
+            self._unsaid.popleft()
+        if self._unsaid_more and not self._unsaid:
+            self._unsaid.append({"gap": f"{self._unsaid_more} more reports are lost"})
+            self._unsaid_more = 0
+
+    def _sent(self, message: dict[str, Any]) -> bool:
         try:
-            self._link.send(message)
+            return self._link.send(message)
         except Gone:
             self._gone = True
+            return False
 
     def _report(self, now: float) -> None:
         follower = self._follower
+        self._catch_up()
         told = follower.mode, self._lost
-        if told != self._told:
+        # Without a state it is this that says that there is still somebody.
+        alive = self._state is None and self._turns % self._set["report_every"] == 0
+        if (told != self._told or alive) and self._sent({"mode": told[0], "lost": told[1]}):
             self._told = told
-            self._say({"mode": follower.mode, "lost": self._lost})
         self._turns += 1
         if now - self._rate_s > 1.0:
             self._rate_hz, self._heard_hz = self._turns / (now - self._rate_s), self._heard / (
@@ -262,7 +329,8 @@ class Bus:
         # Whoever takes over goes on from `told`, which is nowhere but here before.
         free = follower.mode in ("idle", "damping")
         reference = self._measured("q")[self._joints] if free else follower.q
-        self._say({
+        self._sent({
+            "mode": follower.mode, "lost": self._lost,
             "state": {
                 "time_ns": int(self._state_s * 1e9), "tick": int(state["tick"]),
                 **{name: _short(self._measured(key)) for name, key in
@@ -271,6 +339,7 @@ class Bus:
                    ("quaternion", "gyroscope", "accelerometer")},
                 "told": _short(reference), "weight": round(follower.weight, 4),
                 "seq": follower.seq, "waiting": follower.waiting, "bad": self._bad,
+                "rests": follower.at_rest,
                 "rate_hz": round(self._rate_hz, 1), "heard_hz": round(self._heard_hz, 1),
                 "hands": {hand: _short(m["q"]) for hand, m in self._hand_state.items()},
             }
@@ -312,7 +381,10 @@ def main() -> None:
         link.send({"mode": "refused", "lost": True, "fault": str(error)})
         sys.exit(2)
     signal.signal(signal.SIGTERM, lambda *_: bus.end())
-    bus.run()
+    with last_words(link):
+        bus.run()
+    if settings.get("let_go") is not None and bus.still_held:
+        sys.exit(3)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import threading
 import time
@@ -21,7 +22,11 @@ __all__ = ["STATE_AGE_S", "BusDriver", "RobotState"]
 ROOT = Path(__file__).resolve().parents[2]
 STATE_AGE_S = 0.1
 """An older state of the robot is none."""
-CONNECT_S, STOP_S = 20.0, 10.0
+HUNG_S = 3.0
+"""A bus that says nothing for so long is killed, and what it left in control let go of."""
+CONNECT_S, STOP_S, REAP_S = 20.0, 10.0, 0.3
+LOOK_S = 0.02
+IN_CONTROL = ("engaging", "following", "releasing", "damping")
 
 
 @dataclass(frozen=True)
@@ -31,8 +36,9 @@ class RobotState:
     `time_ns` is CLOCK_MONOTONIC, when it was heard; `tick` the robot's own milliseconds. q, dq, tau
     (29,) in rad, rad/s, Nm. quaternion (4,) wxyz, gyroscope (3,) rad/s, accelerometer (3,) m/s^2 of
     the pelvis. `told` are the references of the commanded joints, followed to `weight`. `waiting`:
-    no command has come for too long. `bad` messages of the robot were not used. `rate_hz` of the
-    bus's loop, `heard_hz` of the states it heard. `hands`: Dex3 hand -> joints (7,) rad.
+    no command has come for too long; `rests`: what they are told stands still. `bad` messages of
+    the robot were not used. `rate_hz` of the bus's loop, `heard_hz` of the states it heard.
+    `hands`: Dex3 hand -> joints (7,) rad.
     """
 
     time_ns: int
@@ -47,6 +53,7 @@ class RobotState:
     weight: float
     seq: int
     waiting: bool
+    rests: bool
     bad: int
     rate_hz: float
     heard_hz: float
@@ -68,12 +75,14 @@ class BusDriver:
         self._lock = threading.RLock()
         self._events: list[tuple[str, str]] = []
         self._stopped = False
-        self._helpers: list[tuple[subprocess.Popen[bytes], Link]] = []
+        self._tau: list[float] = []
+        self._helper: tuple[subprocess.Popen[bytes], Link] | None = None
         self._begin()
 
     def _begin(self) -> None:
         self.mode, self.lost, self.fault = "starting", True, ""
         self._newest: RobotState | None = None
+        self._heard_s, self._deaf, self._crash = time.monotonic(), False, ""
         self.process, self._link = self._started(self._settings)
 
     def _started(self, settings: dict[str, Any]) -> tuple[subprocess.Popen[bytes], Link]:
@@ -101,39 +110,76 @@ class BusDriver:
         with self._lock:
             if self.mode not in ("dead", "refused"):
                 self._hear()
+            if self.mode not in ("dead", "refused") and self._silent_s > self._patience_s:
+                self._end(self.process)
+                self._died(f"has said nothing for {self._silent_s:.1f} s and was killed")
             events, self._events = self._events, []
             return events
+
+    @property
+    def _silent_s(self) -> float:
+        return time.monotonic() - self._heard_s
+
+    @property
+    def _patience_s(self) -> float:
+        """It takes a while until it can say anything."""
+        return CONNECT_S if self.mode == "starting" else HUNG_S
 
     def _hear(self) -> None:
         try:
             messages = self._link.receive()
         except Gone:
-            self._died()
+            self._died(f"has ended{self._ending()}")
             return
         for message in messages:
             if not isinstance(message, dict):
                 continue
+            self._heard_s = time.monotonic()
             if "state" in message:
                 self._newest = RobotState.of(message["state"])
-            elif "refused" in message:
+            if "refused" in message:
                 self._events.append(("command_refused", message["refused"]))
             elif "gap" in message:
                 self._events.append(("robot_gap", message["gap"]))
+            elif "crash" in message:
+                self._crash = message["crash"]
             elif "mode" in message:
                 self.mode, self.lost = message["mode"], message["lost"]
                 self.fault = message.get("fault", "")
                 if self.mode == "refused":
                     self._events.append(("driver_lost", self.fault))
 
-    def _died(self) -> None:
+    def _ending(self) -> str:
+        """How the process ended, in words."""
+        why = f": {self._crash}" if self._crash else ""
+        try:
+            code = self.process.wait(REAP_S)
+        except subprocess.TimeoutExpired:
+            return why
+        return (f" ({signal.Signals(-code).name})" if code < 0 else f" (exit status {code})") + why
+
+    def _died(self, how: str) -> None:
         held, self.mode = self.mode, "dead"
-        self.fault, self._newest = "the process of the robot's bus has ended", None
+        self.fault, self._newest = f"the process of the robot's bus {how}", None
         if self._stopped:
             return
         self._events.append(("driver_lost", self.fault))
-        if held in ("engaging", "following", "releasing", "damping"):
-            # What it sent last still holds: arm_sdk keeps its weight, whatever becomes of us.
-            self._helpers.append(self._started({**self._settings, "let_go": True}))
+        if held in IN_CONTROL:
+            self._end(self.process)  # two must not speak at once
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """What was sent last still holds: arm_sdk keeps its weight, whatever becomes of us."""
+        self._helper = self._started({**self._settings, "let_go": self._tau})
+
+    @staticmethod
+    def _end(process: subprocess.Popen[bytes], seconds: float = 0.0) -> None:
+        """See to it that it has ended after so long."""
+        try:
+            process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(STOP_S)
 
     def state(self) -> RobotState:
         """The newest state; BenchError when it is too old to be true."""
@@ -153,75 +199,101 @@ class BusDriver:
 
     def move(self, seq: int, q: Sequence[float], tau: Sequence[float], due_ns: int) -> None:
         """Have the commanded joints be at q at `due_ns` (CLOCK_MONOTONIC), feeding tau forward."""
-        self._tell({"do": "move", "seq": seq, "q": list(q), "tau": list(tau), "due_ns": due_ns})
+        self._tau = list(tau)
+        self._tell({"do": "move", "seq": seq, "q": list(q), "tau": self._tau, "due_ns": due_ns})
+
+    def hold(self, seq: int = -1, tau: Sequence[float] | None = None) -> None:
+        """Have the commanded joints brake and stay, feeding tau forward, None: as before.
+
+        To be repeated as commands are; else they are let go of in the end.
+        """
+        self._tau = self._tau if tau is None else list(tau)
+        now_ns = time.monotonic_ns()
+        self._tell({"do": "hold", "seq": seq, "tau": None if tau is None else self._tau,
+                    "due_ns": now_ns})  # fmt: skip
 
     def hand(self, hand: str, q: Sequence[float]) -> None:
         """Have a Dex3 hand's joints (7,) be at q."""
         self._tell({"do": "hand", "hand": hand, "q": list(q)})
 
-    def release(self) -> None:
-        """Let go of the joints, gently."""
-        self._tell({"do": "release"})
-
     def _tell(self, message: dict[str, Any]) -> None:
+        """Send it; that the bus reads nothing any more is put on record, once."""
         with self._lock:
+            if self.mode in ("dead", "refused"):
+                return
             try:
-                self._link.send(message)
+                sent = self._link.send(message)
             except Gone:
-                if self.mode not in ("dead", "refused"):
-                    self._hear()
+                self._hear()
+                return
+            if not sent and not self._deaf:
+                self._events.append(
+                    ("driver_lost", "the process of the robot's bus reads nothing any more")
+                )
+            self._deaf = not sent
 
-    def ready(self, heed: Callable[[], None] | None = None) -> None:
+    def ready(
+        self, heed: Callable[[], Any], torque: Callable[[np.ndarray], Sequence[float]] | None = None
+    ) -> None:
         """Bring the joints into control, held where they are; BenchError says why not.
 
-        A bus that has died is started anew, after what it left has been let go of. `heed` takes
-        what `poll` has to say, and may break this off.
+        A bus that has died is started anew, after what it left has been let go of. `heed` is called
+        all the while, has to `poll`, and may break this off. `torque` of the joints' positions is
+        fed forward.
         """
+        self._clean_up(heed)
         end = time.monotonic() + CONNECT_S
-        with self._lock:
-            for process, link in self._helpers:
-                try:
-                    process.wait(STOP_S)
-                except subprocess.TimeoutExpired:
-                    process.kill()
-                link.close()
-            self._helpers.clear()
-            if self.mode in ("dead", "refused"):
-                self._link.close()
-                self.process.wait(STOP_S)
-                self._begin()
-        asked = False
         while True:
-            if heed is not None:
-                heed()
-            for kind, reason in self.poll():
-                if kind == "driver_lost":
-                    raise BenchError(reason)
-            if self.mode in ("idle", "damping") and not self.lost and not asked:
-                self._tell({"do": "start"})
-                asked = True
+            heed()
+            if self.mode in ("dead", "refused"):
+                raise BenchError(self.fault)
+            if self.mode in ("idle", "damping") and not self.lost:
+                # Again and again: it is taken for now or not at all.
+                self._tell({"do": "start", "at_ns": time.monotonic_ns()})
             if self.mode in ("engaging", "following") and self._newest is not None:
                 # Its own stop begins when nobody commands, so hold from here on.
-                self.hold()
-                if self.mode == "following":
+                self.hold(tau=None if torque is None else torque(self._newest.told))
+                if self.mode == "following" and self._fresh:
                     return
             if time.monotonic() > end:
                 heard = "no rt/lowstate is heard" if self.lost else self.mode
                 raise BenchError(f"the robot is not ready after {CONNECT_S:g} s: {heard}")
-            time.sleep(0.02)
+            time.sleep(LOOK_S)
 
-    def hold(self) -> None:
-        """Have the joints stay where they are told to be."""
-        told = self.told
-        self.move(0, told.tolist(), [0.0] * len(told), time.monotonic_ns() + 20_000_000)
+    @property
+    def _fresh(self) -> bool:
+        try:
+            self.state()
+        except BenchError:
+            return False
+        return not self._deaf
+
+    def _clean_up(self, heed: Callable[[], Any]) -> None:
+        """Wait until what a dead bus left is let go of, then have another bus."""
+        if self._helper is not None:
+            process, link = self._helper
+            end = time.monotonic() + self._settings["ramp_s"] + STOP_S
+            while process.poll() is None and time.monotonic() < end:
+                heed()
+                time.sleep(LOOK_S)
+            self._end(process)
+            with self._lock:
+                link.close()
+                self._helper = None
+                if process.returncode:
+                    self._let_go()  # to be waited for the next time
+                    raise BenchError("what held waist and arms before could not be let go of: the "
+                                     "robot may still hold them")  # fmt: skip
+        with self._lock:
+            if self.mode in ("dead", "refused"):
+                self._link.close()
+                self._end(self.process, STOP_S)
+                self._begin()
 
     def close(self) -> None:
         """Let go of the joints and end the process."""
         with self._lock:
             self._stopped = True
             self._link.close()
-        for process in (self.process, *(helper for helper, _ in self._helpers)):
-            try:
-                process.wait(STOP_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
+        for process in (self.process, *(self._helper or ())[:1]):
+            self._end(process, self._settings["ramp_s"] + STOP_S)

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["MODES", "Follower", "Limits"]
+__all__ = ["Follower", "Limits"]
 
-MODES = ("idle", "engaging", "following", "releasing", "damping")
-"""Nothing is sent; the weight goes up while the arms are held; commands are followed (or the joints
-held for want of them); the weight goes down while they are held; motors resist and do no more."""
 BRAKE_RAD_S2 = 10.0
+TORQUE_NM_S = 50.0
+"""So fast the torque that is fed forward may change; a step of it would be a jerk."""
+AHEAD_S = 1.0
+"""A command for later than that is none of this clock."""
 SLACK_RAD = 1e-3
 """Beyond its range a joint may be told, for numbers that went through single precision."""
 
@@ -26,8 +27,9 @@ SLACK_RAD = 1e-3
 class Limits:
     """Names (n), range (n, 2) rad and greatest speed (n,) rad/s of the joints, and times in s.
 
-    A command further than `jump_rad` from where a joint is told to be is refused. After `stale_s`
-    without one the joints are held, after `release_s` let go of, the weight taking `ramp_s`.
+    A command further than `jump_rad` from where a joint is told to be is refused, and one that was
+    due more than `stale_s` ago. After `stale_s` without one the joints are held, after `release_s`
+    let go of, the weight taking `ramp_s`.
     """
 
     names: tuple[str, ...]
@@ -42,7 +44,12 @@ class Limits:
 
 
 class Follower:
-    """The reference of all commanded joints. Times are in s, of one monotonic clock."""
+    """The reference of all commanded joints. Times are in s, of one monotonic clock.
+
+    `mode`: idle, nothing is sent; engaging, the weight goes up while the joints are held;
+    following, commands are followed, or the joints held for want of them; releasing, the weight
+    goes down while they are held; damping, motors resist and do no more.
+    """
 
     def __init__(self, limits: Limits) -> None:
         """Idle."""
@@ -51,20 +58,24 @@ class Follower:
         self.q, self.v, self.tau = np.zeros(count), np.zeros(count), np.zeros(count)
         self.mode, self.weight, self.seq, self.waiting = "idle", 0.0, -1, False
         self._target: np.ndarray | None = None
+        self._wanted_tau = self.tau
         self._due_s = self._heard_s = 0.0
 
     def engage(self, q: np.ndarray, now_s: float) -> None:
         """Take the joints over where they are measured to be, from idle or damping."""
         if self.mode not in ("idle", "damping"):
             return
-        self.q, self.v, self.tau = q.copy(), np.zeros_like(q), np.zeros_like(q)
+        self.q, self.v = q.copy(), np.zeros_like(q)
+        self.tau = self._wanted_tau = np.zeros_like(q)
         self._target, self._heard_s, self.waiting = None, now_s, True
         self.mode = "following" if self._limits.damps else "engaging"
         self.weight = 1.0 if self._limits.damps else 0.0
 
-    def take_over(self, q: np.ndarray, now_s: float) -> None:
-        """Let go of joints that somebody else, who has died, held where they are now."""
+    def take_over(self, q: np.ndarray, tau: Sequence[float], now_s: float) -> None:
+        """Let go of joints that somebody else, who has died, held by `tau` where they are now."""
         self.engage(q, now_s)
+        if not self._uneven("torque", tau):
+            self.tau = self._wanted_tau = np.array(tau, dtype=np.float64)
         self.weight = 1.0
         self.release()
 
@@ -83,26 +94,54 @@ class Follower:
 
         After a refused command the joints come to rest.
         """
-        if self.mode not in ("engaging", "following"):
-            return f"the joints are not under control: {self.mode}"
-        refused = self._wrong(q, tau)
+        refused = self._untimely(due_s, now_s) or self._wrong(q, tau)
         if refused:
             self._target = None
             return refused
-        self.seq, self.tau = seq, np.array(tau, dtype=np.float64)
-        self._heard_s, self.waiting = now_s, False
+        self._heed(seq, tau, now_s)
         if self.mode == "following":
             self._target, self._due_s = np.array(q, dtype=np.float64), due_s
         return ""
 
+    def hold(self, seq: int, tau: Sequence[float] | None, due_s: float, now_s: float) -> str:
+        """Come to rest, from whatever motion, and stay; `tau` as for `command`, None as it is.
+
+        Returns why not, "" if so; the joints come to rest in any case.
+        """
+        self._target = None
+        refused = self._untimely(due_s, now_s)
+        if not refused and tau is not None:
+            refused = self._uneven("torque", tau)
+        if not refused:
+            self._heed(seq, self._wanted_tau if tau is None else tau, now_s)
+        return refused
+
+    def _heed(self, seq: int, tau: Sequence[float] | np.ndarray, now_s: float) -> None:
+        self.seq, self._wanted_tau = seq, np.array(tau, dtype=np.float64)
+        self._heard_s, self.waiting = now_s, False
+
+    def _untimely(self, due_s: float, now_s: float) -> str:
+        """What comes out of a queue after a stall was meant for then, and is no news now."""
+        if self.mode not in ("engaging", "following"):
+            return f"the joints are not under control: {self.mode}"
+        if not now_s - self._limits.stale_s <= due_s <= now_s + AHEAD_S:
+            return f"a command was due {now_s - due_s:.3f} s ago"
+        return ""
+
+    def _uneven(self, name: str, values: Sequence[float]) -> str:
+        joints = self._limits.names
+        if len(values) != len(joints):
+            return f"{len(values)} {name}s for {len(joints)} joints"
+        for joint, value in zip(joints, values, strict=True):
+            if not isinstance(value, (int, float)) or not np.isfinite(value):
+                return f"{name} {value} of {joint}"
+        return ""
+
     def _wrong(self, q: Sequence[float], tau: Sequence[float]) -> str:
         limits = self._limits
-        for name, values in (("position", q), ("torque", tau)):
-            if len(values) != len(limits.names):
-                return f"{len(values)} {name}s for {len(limits.names)} joints"
-            for joint, value in zip(limits.names, values, strict=True):
-                if not isinstance(value, (int, float)) or not np.isfinite(value):
-                    return f"{name} {value} of {joint}"
+        uneven = self._uneven("position", q) or self._uneven("torque", tau)
+        if uneven:
+            return uneven
         wanted = np.array(q, dtype=np.float64)
         low, high = limits.range_rad.T
         over = np.maximum(low - wanted, wanted - high)
@@ -112,7 +151,7 @@ class Follower:
                     f"{high[k]:.3f}")  # fmt: skip
         away = np.abs(wanted - self.q)
         k = int(away.argmax())
-        if away[k] > limits.jump_rad:
+        if not away[k] <= limits.jump_rad:
             return (f"{limits.names[k]} is told to be {away[k]:.3f} rad away, more than "
                     f"{limits.jump_rad:g}")  # fmt: skip
         return ""
@@ -137,6 +176,8 @@ class Follower:
             if self.weight == 0.0:
                 self.mode, self.v = "idle", np.zeros_like(self.v)
                 return
+        most = TORQUE_NM_S * dt_s
+        self.tau = self.tau + np.clip(self._wanted_tau - self.tau, -most, most)
         if self._target is None:
             slower = np.maximum(np.abs(self.v) - BRAKE_RAD_S2 * dt_s, 0.0)
             self.v = np.sign(self.v) * slower

@@ -30,4 +30,5 @@ def narrowed(limits: Limits, cell: Cell) -> Limits:
     return replace(
         limits, cell=ROBOT, velocity=np.minimum(limits.velocity, most),
         commands={**limits.commands, "jump_rad": jump}, lead_periods=LEAD_PERIODS,
+        table=cell.raw["table"],
     )  # fmt: skip

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from bench_tasks.errors import BenchError
 from bench_tasks.robots import embodiments, g1
-from bench_tasks.vocabulary import CONTROL_PERIOD_NS, ROBOT_PART, ObjectInfo
+from bench_tasks.vocabulary import ROBOT_PART, ObjectInfo
 from hardware import preparation as base
 from hardware.unitree.clearance import BodyClearance
 from hardware.unitree.driver import BusDriver
+from hardware.unitree.steering import PERIOD_S, Steering
 
 __all__ = ["FATAL", "Preparation"]
 
 FATAL = "driver_lost"
 HOME_WITHIN_RAD = 0.05
 LEAST_M = 0.01
+PELVIS_M = 0.03
+"""So far the pelvis may move while waist and arms are on the way that was checked."""
 SETTLE_S, FRESH_S = 10.0, 5.0
-PERIOD_S = CONTROL_PERIOD_NS / 1e9
 _PEAK = 15 / 8
 """The greatest speed of a minimum jerk profile, of its mean."""
 
@@ -29,20 +31,25 @@ class Preparation(base.Preparation):
     """Waist and arms of a robot that stands by itself."""
 
     _drivers: BusDriver
-    _clearance: BodyClearance | None = None
 
-    def go_home(self, send: Callable[[np.ndarray], None] | None = None) -> None:
-        """Take waist and arms over and bring them to their starting pose by `send(joints)`.
+    def __init__(self, *common: Any, steering: Steering) -> None:
+        """`common` as any cell's preparation. Loads the model (about 0.2 s)."""
+        super().__init__(*common)
+        self._steering, self._clearance = steering, BodyClearance()
+        self._pelvis = np.zeros(3)
 
-        In a straight line of joint positions, gently at both ends. BenchError when something is in
-        the way of that; then they are held where they are, until the driver gives them back.
+    def go_home(self) -> None:
+        """Take waist and arms over and bring them to their starting pose.
+
+        In a straight line of joint positions, gently at both ends. Until somebody has confirmed,
+        whoever has them keeps them where they are. BenchError when something is in the way.
         """
-        assert send is not None
+        steering, home = self._steering, self._steering.home
         self._confirm("waist and arms are going to go to their starting pose")
         self._wait_for_safety()
-        self._drivers.ready(self._heed)
-        robot = embodiments.get("g1")
-        home, start = robot.home[robot.joint_columns], self._drivers.told
+        steering.engaged = False
+        self._drivers.ready(self._heed, steering.torque)
+        start = self._drivers.told
         self._check_way_home(start, home)
         fastest = self._cell.raw["home_rad_s"]
         seconds = max(PERIOD_S, _PEAK * float(np.abs(home - start).max()) / fastest)
@@ -51,21 +58,21 @@ class Preparation(base.Preparation):
             self._heed(moving=True)
             done = min(1.0, (time.monotonic() - begun) / seconds)
             share = done**3 * (10 - 15 * done + 6 * done**2)
-            send(start + share * (home - start))
+            steering.send(0, start + share * (home - start), time.monotonic())
             time.sleep(PERIOD_S)
 
         def is_home() -> bool:
-            send(home)
-            away = np.abs(self._drivers.state().q[g1.LEGS :] - home) if self._fresh() else None
-            return away is not None and bool(away.max() < HOME_WITHIN_RAD)
+            steering.send(0, home, time.monotonic())
+            away = np.abs(self._drivers.state().q[g1.LEGS :] - home)
+            return bool(away.max() < HOME_WITHIN_RAD)
 
-        self._wait(is_home, SETTLE_S, "waist and arms are not home")
+        self._wait(is_home, SETTLE_S, "waist and arms are not home", moving=True)
+        steering.take(embodiments.get("g1").home)
 
     def _check_way_home(self, start: np.ndarray, home: np.ndarray) -> None:
         """BenchError when something is in the way, or when nobody sees where the table is."""
-        if self._clearance is None:
-            self._clearance = BodyClearance()
         pelvis, _ = self._sensors.pose(g1.PELVIS)
+        self._pelvis = np.array(pelvis[:3])
         self._clearance.set_table(pelvis, self._cell.raw["table"])
         least = dict.fromkeys(("hands", "arms", "itself", "table"), LEAST_M)
         if blocked := self._clearance.blocked(start, home[None], least):
@@ -89,6 +96,12 @@ class Preparation(base.Preparation):
     def _moves(self) -> None:
         if self._drivers.mode != "following":
             raise BenchError(f"waist and arms are not under control: {self._drivers.mode}")
+        self._drivers.state()  # nothing goes on blindly
+        pelvis, _ = self._sensors.pose(g1.PELVIS)
+        moved = float(np.linalg.norm(pelvis[:3] - self._pelvis))
+        if not moved <= PELVIS_M:
+            raise BenchError(f"the pelvis moved by {moved:.3f} m while waist and arms went home, "
+                             f"more than {PELVIS_M:g} m: what was free may not be")  # fmt: skip
 
     def _most(self, item: ObjectInfo) -> float:
         layout = self._cell.raw["layout"]

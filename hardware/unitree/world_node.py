@@ -19,16 +19,14 @@ from typing import Any
 import numpy as np
 from bench_interfaces.srv import MoveObjects
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
-from rclpy.qos import qos_profile_sensor_data
 from std_msgs.msg import Bool, UInt64
 from std_srvs.srv import Trigger
 
 from bench_tasks.errors import BenchError
 from bench_tasks.images import DEFAULT_SIZE
 from bench_tasks.robots import embodiments, g1
-from bench_tasks.robots.embodiments import with_openings
 from bench_tasks.robots.g1_kinematics import UpperBody
-from bench_tasks.ros.node_ros import LATCHED, LATEST, parameter, steady_timer
+from bench_tasks.ros.node_ros import BUTTON, LATEST, parameter, steady_timer
 from bench_tasks.ros.node_ros import main as run_node
 from bench_tasks.ros.world_ros import WorldBase
 from bench_tasks.view import compose
@@ -38,12 +36,11 @@ from hardware.sensors_ros import Sensors
 from hardware.signals import SILENT_S, Signals
 from hardware.unitree.cell import driver_python, read_cell
 from hardware.unitree.driver import BusDriver
-from hardware.unitree.ready import FATAL, PERIOD_S, Preparation
+from hardware.unitree.ready import FATAL, Preparation
+from hardware.unitree.steering import PERIOD_S, Steering
 
 __all__ = ["UnitreeWorldNode", "main"]
 
-DUE_PERIODS = 1.5
-"""From a command until the joints are to be there: what it may come late by without a halt."""
 KEPT_GAPS = 50
 
 
@@ -56,10 +53,9 @@ class UnitreeWorldNode(WorldBase):
         super().__init__(clocks=("realtime",), commands="/safety/action_chunk")
         self._cell: Any = read_cell(parameter(self, "cell", "cell"))
         self._body, self._robot = UpperBody(), embodiments.get("g1")
-        self._columns = self._robot.joint_columns
-        self._last, self._quaternion = self._robot.home.copy(), np.array([1.0, 0.0, 0.0, 0.0])
         self._begun_ns = self._late = 0
-        self._held = self._loading = self._engaged = False
+        self._held = self._loading = self._laying = False
+        self._lost = ""
         self._gaps: deque[str] = deque(maxlen=KEPT_GAPS)
         self._signals = Signals()
         self.sensors = Sensors(self._cell)
@@ -69,9 +65,12 @@ class UnitreeWorldNode(WorldBase):
         )  # fmt: skip
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
         self.driver = BusDriver(driver_python(self._cell), self._cell.bus())
+        self._steering = Steering(
+            self.driver, self._cell.raw["bus"]["max_jump_rad"], self._cell.raw["gravity"]
+        )
         self._preparation = Preparation(
             self._cell, self.driver, self.sensors, self._signals, self.stopping, self._record,
-            self.get_logger().warning,
+            self.get_logger().warning, steering=self._steering,
         )  # fmt: skip
         self._listen()
         steady_timer(self, 1.0, self._diagnose)
@@ -85,7 +84,7 @@ class UnitreeWorldNode(WorldBase):
             UInt64, "/safety/heartbeat", lambda beat: signals.on_beat(beat.data), LATEST
         )
         # Heard from who speaks once, and from who does not care whether he is heard.
-        for qos in (qos_profile_sensor_data, LATCHED):
+        for qos in BUTTON:
             self.sensors.hear(Bool, "/safety/estop", lambda m: signals.on_estop(m.data), qos)
         self.sensors.offer(Trigger, "/world/confirm", self._confirm)
 
@@ -108,12 +107,13 @@ class UnitreeWorldNode(WorldBase):
     def load(self, task: str, seed: int, config: dict[str, Any]) -> tuple[Scene, WorldState]:
         """Waist and arms to their starting pose, then the objects where they belong."""
         raw, preparation = self._cell.raw, self._preparation
-        self._loading, self._engaged = True, False
+        self._loading = True
         try:
-            preparation.go_home(lambda joints: self._send(0, joints, time.monotonic()))
-            # From here on the ticking thread keeps them there.
-            self._last, self._engaged = self._robot.home.copy(), True
+            preparation.go_home()
+            # From here on the ticking thread keeps them there, and hears what the driver says.
+            self._laying = True
             told = self.sensors.lay_out(task, seed, json.dumps(config), raw["layout"]["wait_s"])
+            self._laying = False
             contacts = "all" if raw["contacts"]["topic"] else "hands"
             scene = replace(Scene.from_json(told.scene), robot="unitree", contacts=contacts)
             if scene.embodiment != self._robot.name:
@@ -127,10 +127,9 @@ class UnitreeWorldNode(WorldBase):
             return scene, self._measured(scene, 0, 0)
         except BaseException:
             self._stay()
-            self._engaged = self.driver.mode == "following"
             raise
         finally:
-            self._loading = False
+            self._loading = self._laying = False
 
     # -- 50 times a second -----------------------------------------------------------------------
 
@@ -162,7 +161,7 @@ class UnitreeWorldNode(WorldBase):
             measured = self._measured(scene, state.seq + 1, stamp)
             if safe:
                 self._follow(self.due(measured.seq))
-            self._send(measured.seq, self._last[self._columns], at_s)
+            self._steering.tell(measured.seq, at_s)
             self.publish(measured)
             self._pictures.stream(measured)
         except BenchError as error:
@@ -170,37 +169,26 @@ class UnitreeWorldNode(WorldBase):
 
     def _between(self) -> None:
         """Keep waist and arms where they are, or else the driver would give them back."""
-        if not self._loading:
+        if self._laying or not self._loading:
             for kind, reason in self.driver.poll():
                 self._record(kind, reason)
-                if kind == FATAL:
-                    self._engaged = False
-        if self._engaged:
-            self._send(0, self._last[self._columns], time.monotonic())
+        self._steering.tell(0, time.monotonic())
 
     def _heed(self) -> None:
         """Put on record what the driver says; BenchError when the episode cannot go on."""
         for kind, reason in self.driver.poll():
             if kind == FATAL:
-                self._engaged = False
                 raise BenchError(reason)
             self._record(kind, reason)
             if kind == "command_refused":
                 self._stay()
 
     def _follow(self, due: np.ndarray) -> None:
-        """The first action that is due, within the joints' ranges; the last one when none is."""
-        if not len(due):
-            return
-        wanted = np.clip(due[0], self._robot.low, self._robot.high)
-        away = np.abs(wanted - self._last)[self._columns]
-        k, limit = int(away.argmax()), self._cell.raw["bus"]["max_jump_rad"]
-        if away[k] <= limit:
-            self._last = wanted
-            return
-        self.chunk = None
-        self.refuse("bad_chunk", f"it begins {away[k]:.3f} rad away at "
-                    f"{g1.JOINT_NAMES[g1.LEGS + k]}, more than {limit:g} rad")  # fmt: skip
+        """The first action that is due; the last one when none is."""
+        refused = self._steering.follow(due[0]) if len(due) else ""
+        if refused:
+            self.chunk = None
+            self.refuse("bad_chunk", refused)
 
     def _safe(self) -> bool:
         """Whether the safety node sees what the arms do; if it does not, they hold."""
@@ -215,34 +203,24 @@ class UnitreeWorldNode(WorldBase):
         return safe
 
     def _stay(self) -> None:
-        """From here on waist and arms are where they are told to be now."""
+        """Waist and arms brake, and stay where they come to rest."""
         self.chunk = None
-        try:
-            self._last = with_openings(self.driver.told, 0.0)
-        except BenchError:
-            pass  # it was never heard, so nothing was ever told
+        self._steering.stay()
 
     def _give_up(self, reason: str) -> None:
         """Waist and arms are held; the conductor ends the episode without a verdict."""
+        again, self._lost = not self.ticking and reason == self._lost, reason
         self.ticking = False
         self._stay()
-        self.get_logger().error(reason)
-        self.event("world_lost", reason=reason, fatal=True)
-
-    def _send(self, seq: int, joints: np.ndarray, at_s: float) -> None:
-        """Command joints (17,), holding up what they weigh."""
-        torque = np.zeros(len(joints))
-        if self._cell.raw["gravity"]:
-            torque = self._body.gravity(joints, self._quaternion)
-        due_ns = int((at_s + DUE_PERIODS * PERIOD_S) * 1e9)
-        self.driver.move(seq, joints.tolist(), torque.tolist(), due_ns)
+        if not again:
+            self.get_logger().error(reason)
+            self.event("world_lost", reason=reason, fatal=True)
 
     def _measured(self, scene: Scene, seq: int, stamp_ns: int) -> WorldState:
         """The state now; BenchError when any of it is not known."""
         if self.driver.mode != "following":
             raise BenchError(f"waist and arms are not under control: {self.driver.mode}")
         state = self.driver.state()
-        self._quaternion = state.quaternion
         seen = [self.sensors.pose(item.name) for item in scene.objects]
         poses = np.array([pose for pose, _ in seen]).reshape(-1, 7)
         names = [item.name for item in scene.objects]
@@ -255,7 +233,7 @@ class UnitreeWorldNode(WorldBase):
         return WorldState(
             seq=seq, stamp_ns=stamp_ns, joint_position=state.q, joint_velocity=state.dq,
             joint_effort=state.tau, gripper_opening=np.zeros(2), ee_pose=np.stack(hands),
-            command=self._last.copy(), object_pose=poses,
+            command=self._steering.last.copy(), object_pose=poses,
             object_twist=np.array([twist for _, twist in seen]).reshape(-1, 6),
             contact_pair=pairs, contact_force=forces,
         )  # fmt: skip

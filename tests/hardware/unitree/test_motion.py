@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bench_tasks.robots import g1
-from hardware.unitree.motion import BRAKE_RAD_S2, Follower, Limits
+from hardware.unitree.motion import BRAKE_RAD_S2, TORQUE_NM_S, Follower, Limits
 
 DT = 0.005
 NAMES = g1.JOINT_NAMES[12:]
@@ -124,7 +124,7 @@ def test_motors_that_nobody_commands_are_damped():
 
 def test_what_another_left_in_control_is_let_go_of_from_where_it_is():
     joints = follower()
-    joints.take_over(HOME + 0.4, 0.0)
+    joints.take_over(HOME + 0.4, np.zeros(17), 0.0)
     assert joints.weight == 1.0 and joints.mode == "releasing"
     trace = run(joints, 1.1)
     assert trace[-1][3] == "idle" and all((q == HOME + 0.4).all() for q, *_ in trace)
@@ -136,3 +136,57 @@ def test_a_joint_found_beyond_its_range_is_held_there():
     outside[1] = 0.55
     joints.engage(outside, 0.0)
     assert (run(joints, 0.05)[-1][0] == outside).all()
+
+
+@pytest.mark.parametrize(("ago_s", "said"), [(0.5, "0.500 s ago"), (-3.0, "-3.000 s ago")])
+def test_a_command_of_another_time_is_refused(ago_s, said):
+    joints, now = engaged(), 1.1
+    refused = joints.command(1, HOME + 0.1, np.zeros(17), now - ago_s, now)
+    assert said in refused and joints.at_rest
+    assert said in joints.hold(2, None, now - ago_s, now) and joints.seq not in (1, 2)
+    assert joints.command(3, HOME + 0.1, np.zeros(17), now - 0.05, now) == ""
+
+
+def test_to_hold_brakes_and_never_turns_round():
+    joints, end = engaged(), 1.1 + 1.2
+    run(joints, 1.2, 1.1, lambda t: HOME + 1.0 * (t - 1.1) * (np.arange(17) == 6))
+    speed = joints.v[6]
+    assert speed > 0.9
+    trace = []
+    for k in range(60):
+        if k % 4 == 0:
+            assert joints.hold(-7, None, end + k * DT, end + k * DT) == ""
+        joints.step(end + k * DT, DT)
+        trace.append(joints.v[6])
+    changes = np.diff([speed, *trace])
+    assert min(trace) == 0.0 and max(changes) <= 0.0
+    assert -min(changes) <= BRAKE_RAD_S2 * DT + 1e-9
+    assert joints.at_rest and joints.seq == -7 and joints.mode == "following"
+    run(joints, 0.5, end + 0.3)  # a hold counts as a command, and its end as silence
+    assert joints.waiting
+
+
+def test_a_torque_comes_and_goes_gently_and_to_hold_keeps_it():
+    joints, weighs = engaged(), np.full(17, 5.0)
+    steps = [joints.tau]
+    for k in range(40):
+        t = 1.1 + k * DT
+        assert joints.command(k, HOME, weighs, t, t) == ""
+        joints.step(t, DT)
+        steps.append(joints.tau)
+    assert (joints.tau == weighs).all()
+    assert np.abs(np.diff(steps, axis=0)).max() <= TORQUE_NM_S * DT + 1e-9
+    assert joints.hold(1, None, 1.4, 1.4) == ""
+    joints.step(1.4, DT)
+    assert (joints.tau == weighs).all()
+    assert joints.hold(1, [np.nan] * 17, 1.4, 1.4).startswith("torque nan")
+    other = follower()
+    other.take_over(HOME, weighs, 0.0)
+    other.step(0.0, DT)
+    assert (other.tau == weighs).all()
+
+
+def test_where_a_joint_is_told_to_be_is_a_number():
+    joints = engaged()
+    joints.q[3] = np.nan
+    assert "left_shoulder_pitch_joint" in joints.command(1, HOME, np.zeros(17), 1.1, 1.1)
