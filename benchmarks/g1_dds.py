@@ -41,7 +41,7 @@ def main() -> None:
     os.set_blocking(robot.stdout.fileno(), False)
     driver = BusDriver(python, {**cell.bus(), "domain": DOMAIN})
     try:
-        driver.ready()
+        driver.ready(driver.poll)
         result = follow(driver, robot, 60.0 * minutes)
     finally:
         driver.close()

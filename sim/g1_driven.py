@@ -17,7 +17,7 @@ from sim.g1_firmware import OWN_KD, OWN_KP
 from sim.scene import PHYSICS_STEP_S
 from sim.world import SUBSTEPS, Body, SimWorld
 
-__all__ = ["EXCHANGE_S", "DrivenG1", "DrivenWorld", "Exchange"]
+__all__ = ["EXCHANGE_S", "DrivenG1", "DrivenWorld", "Exchange", "added"]
 
 Exchange = Callable[[np.ndarray, np.ndarray], np.ndarray]
 """(measured, the rows (29, 5) of the robot's own controller) -> rows for the motors.
@@ -27,6 +27,11 @@ position, velocity, torque, kp, kd."""
 _EVERY = 2
 EXCHANGE_S = _EVERY * PHYSICS_STEP_S
 _GRAVITY_M_S2 = 9.81
+
+
+def added(rows: np.ndarray) -> np.ndarray:
+    """Torques (29,) Nm of rows beside those of position and damping: no more than a motor has."""
+    return np.clip(rows[:, 2] + rows[:, 4] * rows[:, 1], -g1.EFFORT_NM, g1.EFFORT_NM)
 
 
 class DrivenG1(G1Body):
@@ -60,7 +65,7 @@ class DrivenG1(G1Body):
                 own[g1.LEGS :, 2] = data.qfrc_bias[self._upper]
                 rows = self._exchange(self._measured(data), own)
                 self._set(data, rows)
-            data.qfrc_applied[self.v_rows] = rows[:, 2] + rows[:, 4] * rows[:, 1]
+            data.qfrc_applied[self.v_rows] = added(rows)
             mujoco.mj_step(self._model, data)
         return with_openings(data.qpos[self.q_rows[g1.LEGS :]], 0.0)
 

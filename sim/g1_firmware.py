@@ -5,6 +5,8 @@ Rows of motor commands are (29, 5): position, velocity, torque, kp, kd.
 
 from __future__ import annotations
 
+import os
+import socket
 import struct
 
 import numpy as np
@@ -13,8 +15,8 @@ from bench_tasks.robots import g1
 from bench_tasks.robots.unitree_hg import ARM_SDK, JOINTS, WEIGHT, is_signed
 
 __all__ = [
-    "COMMAND", "CONTROLS", "MEASURED", "OWN_KD", "OWN_KP", "Firmware", "IdealJoints", "rows_of",
-    "weight_of", "why_refused",
+    "COMMAND", "CONTROLS", "LAYING_OUT", "MEASURED", "OWN_KD", "OWN_KP", "Elsewhere", "Firmware",
+    "IdealJoints", "rows_of", "weight_of", "why_refused",
 ]  # fmt: skip
 
 CONTROLS = ("motion", "debug")
@@ -24,6 +26,10 @@ COMMAND = struct.Struct(f"<?d{5 * JOINTS}d")
 MEASURED = struct.Struct(f"<{3 * JOINTS + 10}d")
 """Between the process with the topics and the one with the joints: whether it is arm_sdk's, the
 weight, rows; q, dq, tau, quaternion, rate and acceleration of the pelvis."""
+LAYING_OUT = b"lay"
+"""Instead of a measurement: until the next one the robot stands as it did."""
+SILENT_S = 0.2
+"""A scene that says nothing for longer hangs, and so does what its robot says."""
 DAMPING_KD = np.concatenate([np.full(g1.LEGS, 8.0), g1.UPPER_KD])
 OWN_KP = np.concatenate([g1.KP[: g1.LEGS], g1.UPPER_KP])
 OWN_KD = np.concatenate([g1.KD[: g1.LEGS], g1.UPPER_KD])
@@ -35,7 +41,7 @@ def why_refused(message: np.ndarray, machine: int) -> str:
         return "crc"
     if int(message["mode_machine"]) != machine:
         return "mode_machine"
-    numbers = rows_of(message)
+    numbers = np.append(rows_of(message).ravel(), message["motor"][WEIGHT]["q"])
     return "" if np.isfinite(numbers).all() else "not_finite"
 
 
@@ -84,6 +90,46 @@ class Firmware:
             upper = slice(g1.LEGS, JOINTS)
             rows[upper] += self.weight * (self._arms[upper] - own[upper])
         return rows
+
+
+class Elsewhere:
+    """Joints in another process."""
+
+    def __init__(self, number: int) -> None:
+        """Take over its end of a socket pair that keeps messages whole."""
+        self._end = socket.socket(fileno=number)
+        self._end.setblocking(False)
+        self._measured: np.ndarray | None = None
+        self._heard_s = self._now_s = 0.0
+        self._laying_out = False
+
+    def take(self, topic: str, rows: np.ndarray, weight: float, _: float) -> None:
+        """Hand a command on."""
+        try:
+            self._end.send(COMMAND.pack(topic == ARM_SDK, weight, *rows.ravel()))
+        except BlockingIOError:
+            pass
+        except OSError:
+            os._exit(0)
+
+    def step(self, now_s: float, dt_s: float) -> None:
+        """They go on by themselves."""
+        self._now_s = now_s
+
+    def measured(self) -> np.ndarray | None:
+        """The newest measurement, None when it is too old to be one."""
+        try:
+            while data := self._end.recv(4096):
+                self._heard_s, self._laying_out = self._now_s, data == LAYING_OUT
+                if not self._laying_out:
+                    self._measured = np.array(MEASURED.unpack(data))
+            os._exit(0)
+        except BlockingIOError:
+            pass
+        except OSError:
+            os._exit(0)
+        fresh = self._laying_out or self._now_s - self._heard_s <= SILENT_S
+        return self._measured if fresh else None
 
 
 class IdealJoints:

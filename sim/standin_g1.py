@@ -9,9 +9,7 @@ they are ideal, and a line of JSON on stdout says ten times a second how things 
 from __future__ import annotations
 
 import json
-import os
 import signal
-import socket
 import sys
 import time
 from collections import deque
@@ -35,8 +33,7 @@ from bench_tasks.robots.unitree_hg import (  # noqa: E402
     signed,
 )
 from sim.g1_firmware import (  # noqa: E402
-    COMMAND,
-    MEASURED,
+    Elsewhere,
     Firmware,
     IdealJoints,
     rows_of,
@@ -56,43 +53,6 @@ HANDS = ("left", "right")
 COMMANDS = ("rt/lowcmd", ARM_SDK)
 HAND_SPEED = 3.0
 GAP_S, GAPS_KEPT = 0.05, 100
-
-
-class Elsewhere:
-    """Joints in another process."""
-
-    def __init__(self, number: int) -> None:
-        """Take over its end of a socket pair that keeps messages whole."""
-        self._end = socket.socket(fileno=number)
-        self._end.setblocking(False)
-        self._measured: np.ndarray | None = None
-
-    def take(self, topic: str, rows: np.ndarray, weight: float, _: float) -> None:
-        """Hand a command on."""
-        try:
-            self._end.send(COMMAND.pack(topic == ARM_SDK, weight, *rows.ravel()))
-        except BlockingIOError:
-            pass
-        except OSError:
-            os._exit(0)
-
-    def step(self, now_s: float, dt_s: float) -> None:
-        """They go on by themselves."""
-
-    def measured(self) -> np.ndarray | None:
-        """The newest measurement; while a scene is being laid out the robot stands as it did."""
-        newest = None
-        try:
-            while data := self._end.recv(4096):
-                newest = data
-            os._exit(0)
-        except BlockingIOError:
-            pass
-        except OSError:
-            os._exit(0)
-        if newest is not None:
-            self._measured = np.array(MEASURED.unpack(newest))
-        return self._measured
 
 
 class StandIn:

@@ -17,14 +17,15 @@ from pathlib import Path
 
 import numpy as np
 
-from bench_tasks.errors import UsageError
+from bench_tasks.errors import BenchError, UsageError
 from bench_tasks.object_sets import ObjectSet
+from bench_tasks.robots import g1
 from bench_tasks.robots.unitree_hg import ARM_SDK, JOINTS
 from bench_tasks.ros.node_ros import main as run_node
 from bench_tasks.ros.node_ros import parameter
 from bench_tasks.vocabulary import ActionChunk
 from sim.g1_driven import EXCHANGE_S, DrivenWorld
-from sim.g1_firmware import COMMAND, MEASURED, Firmware
+from sim.g1_firmware import COMMAND, LAYING_OUT, MEASURED, Firmware
 from sim.standin_ros import CAMERAS, StandIn
 
 __all__ = ["G1StandInNode", "main"]
@@ -32,6 +33,7 @@ __all__ = ["G1StandInNode", "main"]
 FIRST_TASK = "reach_both_hands"
 """What the robot stands at before anything is laid out: it is on before its driver is."""
 BEHIND_S = 0.1
+HOME_WITHIN_RAD = 0.1
 
 
 class G1StandInNode(StandIn):
@@ -76,14 +78,26 @@ class G1StandInNode(StandIn):
         self._process.terminate()
 
     def lay_out(self, task: str, seed: int, vary: tuple[str, ...]):
-        """Put robot and objects where they belong."""
+        """Put robot and objects where they belong; its arms must be at home, as the scene's are."""
 
         def work():
+            state = self.world.state
+            away = float(np.abs(state.joint_position[g1.LEGS :] - g1.HOME_RAD).max())
+            if away > HOME_WITHIN_RAD:
+                raise BenchError(f"waist and arms are {away:.2f} rad away from their starting pose")
+            self._say_standing()
             found = self.world.reset(task, seed, vary)
             self.world.capture(CAMERAS[:1])  # to open the renderer takes a while
             return found
 
         return self.in_scene(work)
+
+    def _say_standing(self) -> None:
+        """A scene that is being laid out measures nothing, and does not hang."""
+        try:
+            self._end.send(LAYING_OUT)
+        except OSError:
+            pass  # it reads nothing any more, or is gone, which the next exchange says
 
     def period(self) -> None:
         """One control period of the scene, which takes as long as one."""

@@ -172,6 +172,8 @@ class UnitreeWorldNode(WorldBase):
         if self._laying or not self._loading:
             for kind, reason in self.driver.poll():
                 self._record(kind, reason)
+                if kind == "command_refused":
+                    self._stay()  # or it would be refused fifty times a second
         self._steering.tell(0, time.monotonic())
 
     def _heed(self) -> None:

@@ -157,3 +157,13 @@ def test_messages_are_those_of_a_humanoid():
     decision = supervisor.on_message(message, 0.0)
     assert decision.interventions == ()
     np.testing.assert_array_equal(decision.send.values, good)
+
+
+def test_the_table_is_the_one_in_the_cells_file():
+    real, cell = replace(SCENE, robot="unitree"), read_cell("standin")
+    cell.raw["table"] = {**cell.raw["table"], "edge_m": 0.15}
+    near, tasks = narrowed(LIMITS, cell), narrowed(LIMITS, read_cell("standin"))
+    down = way({3: 0.6, 6: 0.5})
+    assert judged(down, scene=real, limits=tasks)[1] is None
+    _, told = judged(down, scene=real, limits=near)
+    assert told.kind == "distance" and "table" in told.reason

@@ -1,0 +1,104 @@
+"""What the node `world` of a G1 does between states, without a middleware."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from bench_tasks.errors import BenchError
+from bench_tasks.robots import embodiments
+
+HOME = embodiments.get("g1").home
+
+
+@pytest.fixture
+def node():
+    """Its methods, on a driver, sensors and arms of the test's own."""
+    pytest.importorskip("rclpy")
+    pytest.importorskip("bench_interfaces")
+    from hardware.unitree.world_node import UnitreeWorldNode
+
+    events, did = [], []
+    made = SimpleNamespace(
+        events=events, did=did, ticking=False, chunk=None, refused=[],
+        _loading=False, _laying=False, _lost="", _gaps=[], _held=False,
+        driver=SimpleNamespace(coming=[], mode="following"),
+        _steering=SimpleNamespace(
+            tell=lambda *_: did.append("tell"), stay=lambda: did.append("stay"),
+            follow=lambda action: "too far" if abs(action[3] - HOME[3]) > 0.15 else "",
+        ),
+        _cell=SimpleNamespace(raw={"layout": {"wait_s": 1.0}, "contacts": {"topic": ""}}),
+        sensors=SimpleNamespace(),
+        _preparation=SimpleNamespace(go_home=lambda: did.append("home")),
+        event=lambda kind, reason, fatal=False: events.append((kind, reason)),
+        get_logger=lambda: SimpleNamespace(error=lambda _: None),
+    )  # fmt: skip
+
+    def poll():
+        found, made.driver.coming = made.driver.coming, []
+        return found
+
+    made.driver.poll = poll
+    made.refuse = lambda kind, why: made.refused.append((kind, why))
+    for name in ("_between", "_give_up", "_record", "_stay", "_heed", "_follow", "load"):
+        setattr(made, name, getattr(UnitreeWorldNode, name).__get__(made))
+    return made
+
+
+def test_what_the_driver_says_while_objects_are_laid_out_is_heard(node):
+    def lay_out(*_):
+        node.driver.coming = [("robot_gap", "no rt/lowstate for 60 ms"), ("driver_lost", "ended")]
+        node._between()
+        assert node.did[-1] == "tell"
+        raise BenchError("nobody lays anything out")
+
+    node.sensors.lay_out = lay_out
+    with pytest.raises(BenchError, match="nobody lays"):
+        node.load("reach_both_hands", 0, {})
+    assert node.events == [("robot_gap", "no rt/lowstate for 60 ms"), ("driver_lost", "ended")]
+    assert node.did == ["home", "tell", "stay"] and not node._loading and not node._laying
+
+
+def test_who_gets_ready_hears_the_driver_alone(node):
+    def go_home():
+        node.driver.coming = [("driver_lost", "ended")]
+        node._between()
+        raise BenchError(node.driver.poll()[0][1])
+
+    node._preparation.go_home = go_home
+    with pytest.raises(BenchError, match="ended"):
+        node.load("reach_both_hands", 0, {})
+    assert node.events == []
+
+
+def test_what_goes_wrong_again_and_again_is_on_record_once(node):
+    node.ticking = True
+    for _ in range(50):
+        node._give_up("the same")
+    assert node.events == [("world_lost", "the same")] and not node.ticking
+    node._give_up("another")
+    node.ticking = True  # the next episode
+    node._give_up("another")
+    assert [reason for _, reason in node.events] == ["the same", "another", "another"]
+
+
+def test_refused_commands_stop_the_arms_and_a_lost_driver_ends_the_episode(node):
+    node.chunk = object()
+    node.driver.coming = [("command_refused", "why")]
+    node._heed()
+    assert node.did == ["stay"] and node.chunk is None and node.events[0][0] == "command_refused"
+    node.driver.coming = [("driver_lost", "ended")]
+    with pytest.raises(BenchError, match="ended"):
+        node._heed()
+    node.driver.coming = [("command_refused", "no rt/lowstate")]
+    node._between()
+    assert node.did == ["stay", "stay", "tell"]
+
+
+def test_an_action_that_begins_far_away_is_refused_with_its_chunk(node):
+    node.chunk = object()
+    node._follow(np.zeros((0, 19)))
+    node._follow(HOME[None])
+    assert node.chunk is not None
+    node._follow(HOME[None] + 0.2)
+    assert node.chunk is None and node.refused == [("bad_chunk", "too far")]
