@@ -101,7 +101,7 @@ class Bus:
         self._rate_hz, self._heard_hz, self._rate_s = 0.0, 0.0, time.monotonic()
         self._start = self._gone = self._end = False
         self._let_go: list[float] | None = settings.get("let_go")
-        self._lost = True
+        self._lost, self._repeats = True, False
 
     @property
     def still_held(self) -> bool:
@@ -168,7 +168,8 @@ class Bus:
             self._heard += 1
         elif self._state is not None and silent > LOST_S and not self._lost:
             self._lost = True
-            self._say({"gap": f"no rt/lowstate for {silent * 1e3:.0f} ms, and still none"})
+            why = ": its tick stands still" if self._repeats else ""
+            self._say({"gap": f"no rt/lowstate for {silent * 1e3:.0f} ms, and still none{why}"})
 
     def _low_state(self) -> np.ndarray | None:
         """A new state of the robot, if there is one; ValueError when it cannot be one."""
@@ -184,9 +185,8 @@ class Bus:
             if not np.isfinite(values).all():
                 raise ValueError(f"its {name} holds a number that is not finite")
         # Somebody may repeat it; a robot that was switched on again counts from 0.
-        if self._state is not None and state["tick"] == self._state["tick"]:
-            raise ValueError("its tick stands still")
-        return state
+        self._repeats = self._state is not None and bool(state["tick"] == self._state["tick"])
+        return None if self._repeats else state
 
     def _unusable(self, now: float, why: str) -> None:
         self._bad += 1

@@ -253,7 +253,7 @@ class BusDriver:
             if self.mode in ("engaging", "following") and self._newest is not None:
                 # Its own stop begins when nobody commands, so hold from here on.
                 self.hold(tau=None if torque is None else torque(self._newest.told))
-                if self.mode == "following" and self._fresh:
+                if self.mode == "following" and self._held:
                     return
             if time.monotonic() > end:
                 heard = "no rt/lowstate is heard" if self.lost else self.mode
@@ -261,12 +261,12 @@ class BusDriver:
             time.sleep(LOOK_S)
 
     @property
-    def _fresh(self) -> bool:
+    def _held(self) -> bool:
+        """Whether a state of now says so."""
         try:
-            self.state()
+            return self.state().weight == 1.0 and not self._deaf
         except BenchError:
             return False
-        return not self._deaf
 
     def _clean_up(self, heed: Callable[[], Any]) -> None:
         """Wait until what a dead bus left is let go of, then have another bus."""

@@ -110,7 +110,7 @@ def test_waist_and_arms_follow_and_hold_without_the_safety_node(nodes, cell):
     columns = embodiments.get("g1").joint_columns
     begun, moving = len(cell.states), np.zeros(19)
     moving[[3, 11]] = -0.3
-    for k in range(150):
+    for k in range(118):  # until they are on their way back as fast as ever
         ahead = 0.5 - 0.5 * np.cos(0.04 * (k + np.arange(1, 12)))
         cell.send(home + ahead[:, None] * moving)
         seq = cell.states[-1].seq
@@ -122,10 +122,19 @@ def test_waist_and_arms_follow_and_hold_without_the_safety_node(nodes, cell):
     heights = [s.object_pose[0, 2] for s in states]
     assert max(heights) - min(heights) < 0.05, "on its feet"
     # No heartbeat: it holds, and says so; what is commanded then is not done.
+    shoulder = 12 + 3
+    speed = cell.states[-1].joint_velocity[shoulder]
+    begun = len(cell.states)
+    cell.send(home + (0.5 - 0.5 * np.cos(0.04 * (118 + np.arange(1, 30))))[:, None] * moving)
     cell.beating = False
     cell.wait(lambda: "heartbeat_lost" in cell.kinds())
     time.sleep(0.3)
     still = cell.states[-1].command
+    # They brake, and are not thrown back.
+    speeds = [s.joint_velocity[shoulder] for s in cell.states[begun:]]
+    assert speed > 0.15 and min(speeds) > -0.3 * speed, speeds
+    at = [s.joint_position[shoulder] for s in cell.states[-5:]]
+    assert max(at) - min(at) < 0.01 and at[-1] == pytest.approx(still[3], abs=0.02)
     cell.send(np.tile(still + moving / 10, (20, 1)))
     time.sleep(0.5)
     assert cell.states[-1].command == pytest.approx(still, abs=1e-6)

@@ -253,7 +253,8 @@ def test_when_the_bus_is_killed_another_lets_go_of_the_arms(robot, bus):
     os.kill(driver.process.pid, signal.SIGKILL)
     time.sleep(0.2)
     assert standin.lines()[-1]["weight"] == 1.0, "the robot goes on by itself with what it has"
-    assert ("driver_lost", "the process of the robot's bus has ended (SIGKILL)") in driver.poll()
+    ended = "the process of the robot's bus has ended (SIGKILL)"
+    assert ("driver_lost", ended) in poll(driver, 0.1)
     with pytest.raises(BenchError, match="the process of the robot's bus has ended"):
         driver.state()
     standin.wait(lambda line: line["weight"] == 0.0)
