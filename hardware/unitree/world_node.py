@@ -26,7 +26,7 @@ from bench_tasks.errors import BenchError
 from bench_tasks.images import DEFAULT_SIZE
 from bench_tasks.robots import embodiments, g1
 from bench_tasks.robots.g1_kinematics import UpperBody
-from bench_tasks.ros.node_ros import BUTTON, LATEST, parameter, steady_timer
+from bench_tasks.ros.node_ros import BUTTON, LATEST, parameter
 from bench_tasks.ros.node_ros import main as run_node
 from bench_tasks.ros.world_ros import WorldBase
 from bench_tasks.view import compose
@@ -42,6 +42,7 @@ from hardware.unitree.steering import PERIOD_S, Steering
 __all__ = ["UnitreeWorldNode", "main"]
 
 KEPT_GAPS = 50
+DIAGNOSE_S = 1.0
 
 
 class UnitreeWorldNode(WorldBase):
@@ -55,7 +56,7 @@ class UnitreeWorldNode(WorldBase):
         self._body, self._robot = UpperBody(), embodiments.get("g1")
         self._begun_ns = self._late = 0
         self._held = self._loading = self._laying = False
-        self._lost = ""
+        self._lost, self._diagnosed_s = "", float("-inf")
         self._gaps: deque[str] = deque(maxlen=KEPT_GAPS)
         self._signals = Signals()
         self.sensors = Sensors(self._cell)
@@ -73,7 +74,6 @@ class UnitreeWorldNode(WorldBase):
             self.get_logger().warning, steering=self._steering,
         )  # fmt: skip
         self._listen()
-        steady_timer(self, 1.0, self._diagnose)
         self._ticker = threading.Thread(target=self._tick_on, daemon=True)
         self._ticker.start()
 
@@ -89,8 +89,8 @@ class UnitreeWorldNode(WorldBase):
         self.sensors.offer(Trigger, "/world/confirm", self._confirm)
 
     def _confirm(self, _: Trigger.Request, response: Trigger.Response):
-        self._signals.confirmed.set()
-        response.success = True
+        response.success = self._signals.on_confirm()
+        response.message = "" if response.success else "nothing is to be confirmed now"
         return response
 
     def close(self) -> None:
@@ -146,6 +146,9 @@ class UnitreeWorldNode(WorldBase):
                     self._tick(due)
                 else:
                     self._between()
+                if now >= self._diagnosed_s + DIAGNOSE_S:  # a load may keep the node's own thread
+                    self._diagnosed_s = now
+                    self._diagnose()
             except Exception:  # noqa: BLE001 - arms must not be left to a thread that has died
                 self._give_up(traceback.format_exc())
             due += PERIOD_S

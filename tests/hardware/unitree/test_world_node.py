@@ -7,6 +7,7 @@ import pytest
 
 from bench_tasks.errors import BenchError
 from bench_tasks.robots import embodiments
+from hardware.signals import Signals
 
 HOME = embodiments.get("g1").home
 
@@ -40,7 +41,9 @@ def node():
 
     made.driver.poll = poll
     made.refuse = lambda kind, why: made.refused.append((kind, why))
-    for name in ("_between", "_give_up", "_record", "_stay", "_heed", "_follow", "load"):
+    made._signals = Signals()
+    names = ("_confirm", "_between", "_give_up", "_record", "_stay", "_heed", "_follow", "load")
+    for name in names:
         setattr(made, name, getattr(UnitreeWorldNode, name).__get__(made))
     return made
 
@@ -102,3 +105,12 @@ def test_an_action_that_begins_far_away_is_refused_with_its_chunk(node):
     assert node.chunk is not None
     node._follow(HOME[None] + 0.2)
     assert node.chunk is None and node.refused == [("bad_chunk", "too far")]
+
+
+def test_who_confirms_what_nobody_asked_for_is_told_so(node):
+    said = node._confirm(None, SimpleNamespace(success=None, message=None))
+    assert not said.success and "nothing is to be confirmed" in said.message
+    assert not node._signals.confirmed.is_set()
+    node._signals.ask()
+    said = node._confirm(None, SimpleNamespace(success=None, message=None))
+    assert said.success and node._signals.confirmed.is_set()
