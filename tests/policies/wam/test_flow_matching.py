@@ -63,6 +63,7 @@ def test_the_direct_schedule_learns_the_middle_and_answers_it_without_noise():
     shape = Shape(dim=32, layers=1, heads=2, history=1, stride=1, frames=1, video=False)
     torch.manual_seed(0)
     model, batch = Transformer(shape), 64
+    model.stem = torch.nn.Conv2d(shape.latent + 2, shape.dim, shape.patch, shape.patch)
     latents, states = torch.zeros(batch, 1, shape.latent, *shape.grid), torch.zeros(batch, 1, 16)
     text, generator = torch.zeros(batch, 384), torch.Generator().manual_seed(0)
     optimizer = torch.optim.AdamW(model.parameters(), 1e-2)
