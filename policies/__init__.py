@@ -49,6 +49,14 @@ POLICIES: dict[str, str] = {
 """Policy name -> where its class is."""
 
 
+EXTRAS = {"torch": "policies", "transformers": "policies", "safetensors": "policies"}
+"""Modules that a plain installation lacks, and the file in requirements/ that has them."""
+
+
+class MissingExtra(UsageError):
+    """Something registered needs a package that is not installed."""
+
+
 def load(kind: str, name: str, registry: dict[str, str]) -> Any:
     """The class registered under a name.
 
@@ -61,6 +69,13 @@ def load(kind: str, name: str, registry: dict[str, str]) -> Any:
         return getattr(importlib.import_module(module), attribute)
     except BenchError as error:
         reason = str(error)
+    except ModuleNotFoundError as error:
+        if error.name in EXTRAS:
+            raise MissingExtra(
+                f"{kind} {name} needs {error.name}: "
+                f"pip install -r requirements/{EXTRAS[error.name]}.txt"
+            ) from None
+        reason = f"{type(error).__name__}: {error}"
     except Exception as error:
         reason = f"{type(error).__name__}: {error}"
     raise UsageError(f"{kind} {name} cannot be loaded from {registry[name]!r}: {reason}")

@@ -23,7 +23,7 @@ from bench_tasks.verdicts.teamwork import PARTNER, PARTNERS
 from bench_tasks.vocabulary import ARMS, ActionChunk, Metadata, Observation, Plan, Scene, WorldState
 from policies.wam.apart import columns, seen_by
 from policies.wam.checkpoint import load_checkpoint
-from policies.wam.policy import SHIPPED, WamOptions, WamPolicy, particulars
+from policies.wam.policy import WamOptions, WamPolicy, particulars
 
 __all__ = ["PairOptions", "PairPolicy", "paced"]
 
@@ -80,7 +80,9 @@ class PairPolicy:
         if asked.odd not in ARMS:
             raise unknown("odd", asked.odd, ARMS)
         self._factor = _factor(asked)
-        path = Path(asked.checkpoint) if asked.checkpoint else SHIPPED
+        if not asked.checkpoint:
+            raise UsageError("pair needs a checkpoint trained --apart: pair:checkpoint=FILE")
+        path = Path(asked.checkpoint)
         made = load_checkpoint(path)
         if not made.made.get("recipe", {}).get("apart", 0):
             raise UsageError(f"{path} was not trained with --apart: it has never been one of two")

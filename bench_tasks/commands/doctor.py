@@ -19,6 +19,7 @@ from typing import Any
 
 import bench_tasks
 from bench_tasks.errors import BenchError
+from bench_tasks.robots import g1
 
 __all__ = ["Finding", "examine", "examine_franka", "examine_server"]
 
@@ -144,11 +145,36 @@ def _tasks() -> int:
     return len(tasks.names())
 
 
-def _policies() -> int:
-    from policies import PLANNERS, POLICIES, load
+def _policies(missing: list[str] | None = None) -> int:
+    """How many can be loaded; why others lack an extra is added to `missing`."""
+    from policies import PLANNERS, POLICIES, MissingExtra, load
 
-    kinds = (("planner", PLANNERS), ("policy", POLICIES))
-    return len([load(kind, name, registry) for kind, registry in kinds for name in registry])
+    count = 0
+    for kind, registry in (("planner", PLANNERS), ("policy", POLICIES)):
+        for name in registry:
+            try:
+                load(kind, name, registry)
+                count += 1
+            except MissingExtra as error:
+                if missing is not None:
+                    missing.append(str(error))
+    return count
+
+
+def _extras() -> list[Finding]:
+    """What is optional and not installed."""
+    found, missing = [], []
+    try:
+        _policies(missing)
+    except (BenchError, ImportError):
+        pass  # told by the check of the policies
+    for text in missing:
+        found.append(Finding("extra", False, text, "only if you want to use it", needed=False))
+    try:
+        g1.check_installed()
+    except BenchError as error:
+        found.append(Finding("extra", False, str(error), "only for humanoids", needed=False))
+    return found
 
 
 def _ros() -> list[Finding]:
@@ -187,6 +213,7 @@ def examine() -> list[Finding]:
         _python(), *_packages(), _robot(),
         _registered("tasks", _tasks, "mend the file in bench_tasks/tasks/, or move it elsewhere"),
         _registered("policies", _policies, "mend the module, or its entry in policies/__init__.py"),
+        *_extras(),
         _renderer(), *_ros(), _disk(), _writable(),
     ]  # fmt: skip
 

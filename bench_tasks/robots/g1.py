@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bench_tasks.errors import BenchError
+from bench_tasks.errors import UsageError
 from bench_tasks.vocabulary import ARMS
 
 __all__ = [
@@ -119,10 +119,16 @@ the link's y, which is the palm's normal."""
 def _package(module: str) -> Path:
     spec = importlib.util.find_spec(module)
     if spec is None or not spec.submodule_search_locations:
-        raise BenchError(
+        raise UsageError(
             f"the humanoid needs {module}: pip install --no-deps -r requirements/humanoid.txt"
         )
     return Path(spec.submodule_search_locations[0])
+
+
+def check_installed() -> None:
+    """UsageError when a package that the humanoid needs is missing."""
+    for package in ("mjlab", "holosoma_inference", "onnxruntime"):
+        _package(package)
 
 
 def balance_models() -> Path:

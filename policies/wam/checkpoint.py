@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 
 from bench_tasks.errors import UsageError
 from bench_tasks.manifest import replacing
@@ -48,13 +48,14 @@ def save_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
         },
         "made": checkpoint.made,
     }  # fmt: skip
-    with replacing(path) as part:
-        save_file(tensors, part, {"bench_tasks": json.dumps(head)})
-        part.chmod(0o644)  # the library makes files that only their owner can read
+    with replacing(path) as part:  # by hand: on a full disk the library raises no OSError
+        part.write_bytes(save(tensors, {"bench_tasks": json.dumps(head)}))
 
 
 def load_checkpoint(path: Path) -> Checkpoint:
     """Read a checkpoint, weights as 32 bit floats; UsageError when it is none or another's."""
+    if path.is_dir():
+        raise UsageError(f"the checkpoint {path} is a folder: name a file")
     try:
         with safe_open(path, "pt") as file:
             head = json.loads((file.metadata() or {}).get("bench_tasks", "null"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
@@ -414,8 +415,10 @@ def _held_out(tasks: list[str], seeds: Sequence[int], seed: int) -> list[int]:
 
 def _write(file: Path, content: dict[str, Any]) -> None:
     """Save so that the file is complete or not there at all."""
+    kept = io.BytesIO()  # on a full disk the library raises no OSError
+    torch.save(content, kept)
     with replacing(file) as part:
-        torch.save(content, part)
+        part.write_bytes(kept.getbuffer())
 
 
 def _rate(step: int, steps: int, warm_up: int) -> float:

@@ -119,6 +119,7 @@ def train(
             })  # fmt: skip
         trainer.run()
         result = load_checkpoint(folder / "checkpoint.safetensors")
+        say("writing the report")
         report = write_report(folder, result, trainer, loaded.seeds, recipe.sampling)
     last = next((entry for entry in reversed(trainer.history) if "held_out_rad" in entry), {})
     errors = {k: v for k, v in last.items() if k.startswith("held_out")}

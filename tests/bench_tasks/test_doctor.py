@@ -1,14 +1,19 @@
 """The doctor on this machine, and on machines made ill."""
 
+import importlib.util
 import json
 import os
+import sys
 
 import pytest
 
 import bench_tasks.tasks as tasks
 import policies
+from bench_tasks import runner
 from bench_tasks.cli import main
 from bench_tasks.commands import doctor
+from bench_tasks.config import RunConfig
+from bench_tasks.errors import UsageError
 
 
 def test_it_is_well_here_and_every_illness_would_name_a_remedy(capsys):
@@ -107,3 +112,29 @@ def test_interfaces_that_import_but_do_not_publish_are_found(monkeypatch, tmp_pa
     found = doctor._ros()
     if found[0].ok:
         assert not found[1].ok and "make setup" in found[1].remedy
+
+
+def test_what_needs_an_extra_that_is_not_installed_says_which(tmp_path, monkeypatch):
+    (tmp_path / "wants_torch.py").write_text("import torch\nclass Mine: pass\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.setitem(policies.POLICIES, "mine", "wants_torch:Mine")
+    said = "policy mine needs torch: pip install -r requirements/policies.txt"
+    with pytest.raises(UsageError, match=f"^{said}$"):
+        policies.make_policy("mine")
+    extras = [finding for finding in doctor._extras() if said in finding.found]
+    assert len(extras) == 1 and not extras[0].ok and not extras[0].needed
+    assert doctor._registered("policies", doctor._policies, "mend it").ok
+
+
+def test_a_humanoid_that_cannot_be_had_is_refused_before_anything_is_made(tmp_path, monkeypatch):
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *a: None if name == "mjlab" else find(name, *a)
+    )
+    config = RunConfig(("reach_both_hands",), out=str(tmp_path / "out"), cameras=())
+    said = "the humanoid needs mjlab: pip install --no-deps -r requirements/humanoid.txt"
+    with pytest.raises(UsageError, match=f"^{said}$"):
+        runner.check(config)
+    assert not (tmp_path / "out").exists()
+    assert said in [finding.found for finding in doctor._extras()]

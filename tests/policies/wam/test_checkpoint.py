@@ -83,3 +83,8 @@ def test_half_a_checkpoint_is_refused(tmp_path):
     path.write_bytes(path.read_bytes()[:5000])
     with pytest.raises(UsageError, match="cannot read the checkpoint"):
         load_checkpoint(path)
+
+
+def test_a_folder_is_no_checkpoint(tmp_path):
+    with pytest.raises(UsageError, match="is a folder: name a file"):
+        load_checkpoint(tmp_path)
