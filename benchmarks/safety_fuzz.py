@@ -332,8 +332,9 @@ def spoilt(kind: str, good: np.ndarray, command: np.ndarray, rng: np.random.Gene
         bad[:, HANDS] = 1e3 * bad[:, HANDS] + 1.0
     elif kind == "position":
         joint = int(rng.integers(14))
-        end = (HIGH if rng.random() < 0.5 else LOW)[joint]
-        bad[row:, JOINTS[joint]] = end + np.sign(end) * rng.uniform(1e-3, 1.0)
+        # Not by the end's sign: joint 4 bends one way only.
+        end, beyond = (HIGH[joint], 1) if rng.random() < 0.5 else (LOW[joint], -1)
+        bad[row:, JOINTS[joint]] = end + beyond * rng.uniform(1e-3, 1.0)
     elif kind == "jump":
         bad[row:, arm_columns] += rng.choice([-1, 1]) * rng.uniform(0.02, 1.0)
     elif kind == "velocity":
