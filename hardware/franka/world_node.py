@@ -9,68 +9,48 @@ ends the episode without a verdict, with its reason.
 from __future__ import annotations
 
 import json
-import threading
 import time
-import traceback
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from bench_interfaces.srv import MoveObjects
-from std_msgs.msg import Bool, UInt64
-from std_srvs.srv import Trigger
 
 from bench_tasks.errors import BenchError
-from bench_tasks.images import DEFAULT_SIZE
 from bench_tasks.robots.fr3 import HOME_RAD
 from bench_tasks.robots.kinematics import DualArm, dual_arm
-from bench_tasks.ros.node_ros import BUTTON, LATEST, parameter
 from bench_tasks.ros.node_ros import main as run_node
-from bench_tasks.ros.world_ros import WorldBase
 from bench_tasks.vocabulary import (
     ARM_COLUMNS,
     ARMS,
-    CONTROL_PERIOD_NS,
     MAX_OPENING_M,
-    CameraFrame,
     Scene,
     WorldState,
 )
-from hardware.franka.cell import read_cell
+from hardware.franka.cell import Cell, read_cell
 from hardware.franka.drivers import Drivers
 from hardware.franka.motion import hand_contacts, next_step, strain, within
 from hardware.franka.ready import FATAL, Preparation
 from hardware.franka.reports_ros import Reports
 from hardware.link import Command
-from hardware.pictures_ros import Pictures
-from hardware.sensors_ros import Sensors
-from hardware.signals import SILENT_S, Signals
+from hardware.signals import SILENT_S
+from hardware.world_ros import PERIOD_S, RealWorld
 
 __all__ = ["FrankaWorldNode", "main"]
 
-PERIOD_S = CONTROL_PERIOD_NS / 1e9
-DIAGNOSE_S = 1.0
 
 
-class FrankaWorldNode(WorldBase):
+class FrankaWorldNode(RealWorld):
     """Two arms, two hands, cameras and a tracker."""
+
+    _cell: Cell
 
     def __init__(self) -> None:
         """Start the drivers and listen to the sensors; UsageError when the cell is not right."""
-        # Of its own, not by a launch file's remapping: nothing unchecked must ever move these arms.
-        super().__init__(clocks=("realtime",), commands="/safety/action_chunk")
-        self._cell = cell = read_cell(parameter(self, "cell", "cell"))
+        super().__init__(read_cell)
+        cell = self._cell
         self._kinematics = dual_arm()
         self._last = np.zeros(16)
-        self._begun_ns = self._late = 0
-        self._held = self._loading = False
-        self._trouble, self._diagnosed_s = "", float("-inf")
-        self._signals = Signals()
-        self.sensors = Sensors(cell)
-        self._pictures = Pictures(
-            self, cell, self.sensors, parameter(self, "streams", ""),
-            parameter(self, "image_size", DEFAULT_SIZE),
-        )  # fmt: skip
+        self._trouble = ""
         self.drivers = Drivers(cell)
         # Of its own: it is asked on the ticker's thread, also while the other is at work.
         self._shown = DualArm()
@@ -79,33 +59,13 @@ class FrankaWorldNode(WorldBase):
             cell, self.drivers, self.sensors, self._signals, self.stopping, self._record,
             self.get_logger().warning, kinematics=self._kinematics,
         )  # fmt: skip
-        self._listen()
-        self._ticker = threading.Thread(target=self._tick_on, daemon=True)
-        self._ticker.start()
-
-    def _listen(self) -> None:
-        """In the sensors' node: this one's thread may be waiting for what is said there."""
-        signals = self._signals
-        self.sensors.hear(
-            UInt64, "/safety/heartbeat", lambda beat: signals.on_beat(beat.data), LATEST
-        )
-        for qos in BUTTON:
-            self.sensors.hear(Bool, "/safety/estop", lambda m: signals.on_estop(m.data), qos)
-        self.sensors.offer(Trigger, "/world/confirm", self._confirm)
-
-    def _confirm(self, _: Trigger.Request, response: Trigger.Response):
-        response.success = self._signals.on_confirm()
-        response.message = "" if response.success else "nothing is to be confirmed now"
-        return response
+        self._start()
 
     def close(self) -> None:
         """Bring the arms to rest."""
         self._ticker.join(timeout=1.0)
         self.drivers.close()
         self.sensors.close()
-
-    def _record(self, kind: str, reason: str) -> None:
-        self.event(kind, reason=reason)
 
     def load(self, task: str, seed: int, config: dict[str, Any]) -> tuple[Scene, WorldState]:
         """Arms home and hands open, then the objects where they belong."""
@@ -131,30 +91,21 @@ class FrankaWorldNode(WorldBase):
 
     # -- 50 times a second -----------------------------------------------------------------------
 
-    def _tick_on(self) -> None:
-        due = time.monotonic()
-        while not self.stopping.is_set():
-            time.sleep(max(0.0, due - time.monotonic()))
-            now = time.monotonic()
-            if now - due > PERIOD_S:
-                self._late += 1
-                due = now  # what was missed is not made up for in haste
-            try:
-                if self.ticking:
-                    self._tick(due)
-                elif not self._loading:  # who waits for the arms then hears of it himself
-                    for kind, reason in self.drivers.poll():
-                        self._record(kind, reason)
-                self._reports.broadcast()
-                if now >= self._diagnosed_s + DIAGNOSE_S:  # a load may keep the node's own thread
-                    self._diagnosed_s = now
-                    self._reports.diagnose(self._late)
-            except Exception:  # noqa: BLE001 - arms must not be left to a thread that has died
-                trouble = traceback.format_exc()
-                if self.ticking or trouble != self._trouble:  # else it was told, a period ago
-                    self._give_up(trouble)
-                self._trouble = trouble
-            due += PERIOD_S
+    def _turn(self, at_s: float) -> None:
+        if self.ticking:
+            self._tick(at_s)
+        elif not self._loading:  # who waits for the arms then hears of it himself
+            for kind, reason in self.drivers.poll():
+                self._record(kind, reason)
+        self._reports.broadcast()
+
+    def _diagnose(self) -> None:
+        self._reports.diagnose(self._late)
+
+    def _failed(self, trouble: str) -> None:
+        if self.ticking or trouble != self._trouble:  # else it was told, a period ago
+            self._give_up(trouble)
+        self._trouble = trouble
 
     def _tick(self, at_s: float) -> None:
         """The state now, and the action from now on."""
@@ -269,26 +220,6 @@ class FrankaWorldNode(WorldBase):
             object_twist=np.array([twist for _, twist in seen]).reshape(-1, 6),
             contact_pair=pairs, contact_force=forces,
         )  # fmt: skip
-
-    # -- the other services ----------------------------------------------------------------------
-
-    def capture(self, cameras: tuple[str, ...], depth: bool) -> tuple[CameraFrame, ...]:
-        """The newest picture of each camera, at the size asked for, stamped with the state."""
-        return self._pictures.take(cameras, depth, self.state)
-
-    def publish_pictures(self, frames: tuple[CameraFrame, ...]) -> None:
-        """Publish pictures with their calibration."""
-        self._pictures.publish(frames)
-
-    def picture_publishers(self) -> list[Any]:
-        """What a recorder listens to."""
-        return self._pictures.publishers
-
-    def move(self, poses: dict[str, np.ndarray]) -> None:
-        """Have whoever lays things out put objects elsewhere."""
-        numbers = np.concatenate(list(poses.values())).tolist()
-        request = MoveObjects.Request(names=list(poses), poses=numbers)
-        self.sensors.move(request, self._cell.raw["layout"]["wait_s"])
 
 
 def main(args: list[str] | None = None) -> None:

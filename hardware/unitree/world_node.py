@@ -9,61 +9,43 @@ reason.
 from __future__ import annotations
 
 import json
-import threading
 import time
-import traceback
 from collections import deque
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from bench_interfaces.srv import MoveObjects
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
-from std_msgs.msg import Bool, UInt64
-from std_srvs.srv import Trigger
 
 from bench_tasks.errors import BenchError
-from bench_tasks.images import DEFAULT_SIZE
 from bench_tasks.robots import embodiments, g1
 from bench_tasks.robots.g1_kinematics import UpperBody
-from bench_tasks.ros.node_ros import BUTTON, LATEST, parameter
 from bench_tasks.ros.node_ros import main as run_node
-from bench_tasks.ros.world_ros import WorldBase
 from bench_tasks.view import compose
-from bench_tasks.vocabulary import CameraFrame, Scene, WorldState
-from hardware.pictures_ros import Pictures
-from hardware.sensors_ros import Sensors
-from hardware.signals import SILENT_S, Signals
-from hardware.unitree.cell import driver_python, read_cell
+from bench_tasks.vocabulary import Scene, WorldState
+from hardware.signals import SILENT_S
+from hardware.unitree.cell import Cell, driver_python, read_cell
 from hardware.unitree.driver import BusDriver
 from hardware.unitree.ready import FATAL, Preparation
-from hardware.unitree.steering import PERIOD_S, Steering
+from hardware.unitree.steering import Steering
+from hardware.world_ros import RealWorld
 
 __all__ = ["UnitreeWorldNode", "main"]
 
 KEPT_GAPS = 50
-DIAGNOSE_S = 1.0
 
 
-class UnitreeWorldNode(WorldBase):
+class UnitreeWorldNode(RealWorld):
     """A G1 with rubber hands, cameras and a tracker."""
+
+    _cell: Cell
 
     def __init__(self) -> None:
         """Start the driver and listen to the sensors; UsageError when the cell is not right."""
-        # Of its own, not by a launch file's remapping: nothing unchecked must ever move these arms.
-        super().__init__(clocks=("realtime",), commands="/safety/action_chunk")
-        self._cell: Any = read_cell(parameter(self, "cell", "cell"))
+        super().__init__(read_cell)
         self._body, self._robot = UpperBody(), embodiments.get("g1")
-        self._begun_ns = self._late = 0
-        self._held = self._loading = self._laying = False
-        self._lost, self._diagnosed_s = "", float("-inf")
+        self._laying, self._lost = False, ""
         self._gaps: deque[str] = deque(maxlen=KEPT_GAPS)
-        self._signals = Signals()
-        self.sensors = Sensors(self._cell)
-        self._pictures = Pictures(
-            self, self._cell, self.sensors, parameter(self, "streams", ""),
-            parameter(self, "image_size", DEFAULT_SIZE),
-        )  # fmt: skip
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
         self.driver = BusDriver(driver_python(self._cell), self._cell.bus())
         self._steering = Steering(
@@ -73,25 +55,7 @@ class UnitreeWorldNode(WorldBase):
             self._cell, self.driver, self.sensors, self._signals, self.stopping, self._record,
             self.get_logger().warning, steering=self._steering,
         )  # fmt: skip
-        self._listen()
-        self._ticker = threading.Thread(target=self._tick_on, daemon=True)
-        self._ticker.start()
-
-    def _listen(self) -> None:
-        """In the sensors' node: this one's thread may be waiting for what is said there."""
-        signals = self._signals
-        self.sensors.hear(
-            UInt64, "/safety/heartbeat", lambda beat: signals.on_beat(beat.data), LATEST
-        )
-        # Heard from who speaks once, and from who does not care whether he is heard.
-        for qos in BUTTON:
-            self.sensors.hear(Bool, "/safety/estop", lambda m: signals.on_estop(m.data), qos)
-        self.sensors.offer(Trigger, "/world/confirm", self._confirm)
-
-    def _confirm(self, _: Trigger.Request, response: Trigger.Response):
-        response.success = self._signals.on_confirm()
-        response.message = "" if response.success else "nothing is to be confirmed now"
-        return response
+        self._start()
 
     def close(self) -> None:
         """Give waist and arms back to the robot's own controller."""
@@ -133,25 +97,14 @@ class UnitreeWorldNode(WorldBase):
 
     # -- 50 times a second -----------------------------------------------------------------------
 
-    def _tick_on(self) -> None:
-        due = time.monotonic()
-        while not self.stopping.is_set():
-            time.sleep(max(0.0, due - time.monotonic()))
-            now = time.monotonic()
-            if now - due > PERIOD_S:
-                self._late += 1
-                due = now  # what was missed is not made up for in haste
-            try:
-                if self.ticking:
-                    self._tick(due)
-                else:
-                    self._between()
-                if now >= self._diagnosed_s + DIAGNOSE_S:  # a load may keep the node's own thread
-                    self._diagnosed_s = now
-                    self._diagnose()
-            except Exception:  # noqa: BLE001 - arms must not be left to a thread that has died
-                self._give_up(traceback.format_exc())
-            due += PERIOD_S
+    def _turn(self, at_s: float) -> None:
+        if self.ticking:
+            self._tick(at_s)
+        else:
+            self._between()
+
+    def _failed(self, trouble: str) -> None:
+        self._give_up(trouble)
 
     def _tick(self, at_s: float) -> None:
         """The state now, and the action from now on."""
@@ -242,26 +195,6 @@ class UnitreeWorldNode(WorldBase):
             object_twist=np.array([twist for _, twist in seen]).reshape(-1, 6),
             contact_pair=pairs, contact_force=forces,
         )  # fmt: skip
-
-    # -- pictures and the rest -------------------------------------------------------------------
-
-    def capture(self, cameras: tuple[str, ...], depth: bool) -> tuple[CameraFrame, ...]:
-        """The newest picture of each camera, at the size asked for, stamped with the state."""
-        return self._pictures.take(cameras, depth, self.state)
-
-    def publish_pictures(self, frames: tuple[CameraFrame, ...]) -> None:
-        """Publish pictures with their calibration."""
-        self._pictures.publish(frames)
-
-    def picture_publishers(self) -> list[Any]:
-        """What a recorder listens to."""
-        return self._pictures.publishers
-
-    def move(self, poses: dict[str, np.ndarray]) -> None:
-        """Have whoever lays things out put objects elsewhere."""
-        numbers = np.concatenate(list(poses.values())).tolist()
-        request = MoveObjects.Request(names=list(poses), poses=numbers)
-        self.sensors.move(request, self._cell.raw["layout"]["wait_s"])
 
     def _diagnose(self) -> None:
         """What a technician wants to know, once a second."""

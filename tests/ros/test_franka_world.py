@@ -192,7 +192,8 @@ def ticks(world, count, loading, broadcast=lambda: None):
         left[0] -= 1
         return left[0] < 0
 
-    world._tick_on = FrankaWorldNode._tick_on.__get__(world)
+    for name in ("_tick_on", "_turn", "_diagnose", "_failed"):
+        setattr(world, name, getattr(FrankaWorldNode, name).__get__(world))
     world.stopping, world._late, world._loading = SimpleNamespace(is_set=is_set), 0, loading
     world._trouble, world._diagnosed_s, world.ticking = "", float("-inf"), False
     world._reports = SimpleNamespace(broadcast=broadcast, diagnose=asked.append)
@@ -201,10 +202,10 @@ def ticks(world, count, loading, broadcast=lambda: None):
 
 
 def test_diagnostics_are_told_while_the_cell_gets_ready(world, monkeypatch):
-    from hardware.franka import world_node
+    from hardware import world_ros
 
     assert len(ticks(world, 5, loading=True)) == 1
-    monkeypatch.setattr(world_node, "DIAGNOSE_S", 0.0)
+    monkeypatch.setattr(world_ros, "DIAGNOSE_S", 0.0)
     assert len(ticks(world, 5, loading=True)) == 5
 
 
