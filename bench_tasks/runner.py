@@ -35,7 +35,7 @@ from bench_tasks.manifest import (
 )
 from bench_tasks.protocols import Planner, Policy, World
 from bench_tasks.reports.outcome import episode_line
-from bench_tasks.robots import g1
+from bench_tasks.robots import embodiments
 from bench_tasks.tasks.base import Task
 from bench_tasks.verdicts import score_files, scoring
 from bench_tasks.verdicts.dreams import dreams_of
@@ -79,8 +79,8 @@ def check(config: RunConfig) -> RunConfig:
         raise UsageError(f"planner human needs the terminal: jobs must be 1, got {config.jobs}")
     check_planner(config.planner)
     check_policy(config.policy, config.tasks)
-    if any(tasks.get(name).embodiment == "g1" for name in config.tasks):
-        g1.check_installed()
+    for robot in dict.fromkeys(tasks.get(name).embodiment for name in config.tasks):
+        embodiments.get(robot).check_installed()
     import sim.world  # noqa: F401 - chooses the renderer, before anything else brings in mujoco
     from sim.objects import check_set
     from sim.scene import CAMERAS

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from bench_tasks.errors import UsageError
 from bench_tasks.yaml_shape import FLAG, NAME, POSITIVE, TEXT
 
-__all__ = ["LAYOUT", "SEEN", "Cell", "check_cell"]
+__all__ = ["LAYOUT", "SEEN", "Cell", "check_cell", "environment_python"]
 
 LAYOUT: dict[str, Any] = {
     "service": NAME, "wait_s": POSITIVE, "position_m": POSITIVE, "angle_rad": POSITIVE,
@@ -38,6 +40,21 @@ class Cell:
     def frame(self, name: str) -> str:
         """The tf frame of an object."""
         return self.raw["objects"]["frame"].replace("{name}", name)
+
+
+def environment_python(cell: Cell, name: str) -> str:
+    """The interpreter that the cell names, or that of the environment which `make NAME` makes.
+
+    UsageError when there is none.
+    """
+    given = cell.raw["python"]
+    path = Path(given) if given else Path(sys.prefix) / name / "bin/python"
+    if not path.exists():
+        raise UsageError(
+            f"the {name.capitalize()} driver has no Python at {path}: run make {name}"
+            + (f", or correct python in {cell.name}" if given else "")
+        )
+    return str(path)
 
 
 def check_cell(raw: dict[str, Any], version: int) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 
 import bench_tasks
 from bench_tasks.errors import BenchError
-from bench_tasks.robots import g1
+from bench_tasks.robots import embodiments
 
 __all__ = ["Finding", "examine", "examine_franka", "examine_server"]
 
@@ -161,20 +161,20 @@ def _policies(missing: list[str] | None = None) -> int:
     return count
 
 
-def _extras() -> list[Finding]:
-    """What is optional and not installed."""
-    found, missing = [], []
+def _registries() -> list[Finding]:
+    """Whether what is registered can be loaded, and what is optional and not installed."""
+    missing: list[str] = []
+    found = [
+        _registered("tasks", _tasks, "mend the file in bench_tasks/tasks/, or move it elsewhere"),
+        _registered("policies", lambda: _policies(missing),
+                    "mend the module, or its entry in policies/__init__.py"),
+    ]  # fmt: skip
     try:
-        _policies(missing)
-    except (BenchError, ImportError):
-        pass  # told by the check of the policies
-    for text in missing:
-        found.append(Finding("extra", False, text, "only if you want to use it", needed=False))
-    try:
-        g1.check_installed()
+        embodiments.get("g1").check_installed()
     except BenchError as error:
-        found.append(Finding("extra", False, str(error), "only for humanoids", needed=False))
-    return found
+        missing.append(str(error))
+    remedy = "only if you want to use it"
+    return found + [Finding("extra", False, text, remedy, needed=False) for text in missing]
 
 
 def _ros() -> list[Finding]:
@@ -211,10 +211,7 @@ def examine() -> list[Finding]:
     """All checks, in the order in which they matter; takes a few seconds."""
     return [
         _python(), *_packages(), _robot(),
-        _registered("tasks", _tasks, "mend the file in bench_tasks/tasks/, or move it elsewhere"),
-        _registered("policies", _policies, "mend the module, or its entry in policies/__init__.py"),
-        *_extras(),
-        _renderer(), *_ros(), _disk(), _writable(),
+        *_registries(), _renderer(), *_ros(), _disk(), _writable(),
     ]  # fmt: skip
 
 

@@ -9,6 +9,7 @@ every robot, and so do the last 14 joints of a state.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
@@ -22,13 +23,18 @@ __all__ = ["NAMES", "Embodiment", "get", "misfit", "with_openings"]
 NAMES = (FR3_PAIR, "g1")
 
 
+def _nothing() -> None:
+    """All that the robot needs is there wherever this package is."""
+
+
 @dataclass(frozen=True)
 class Embodiment:
     """One kind of robot.
 
     `home`, `low` and `high` (n,) are in the layout of an action. `base` names the robot's floating
     base among the objects of a scene, "" where it is bolted down. `axes` are those of scene
-    randomisation that make sense with it.
+    randomisation that make sense with it. `check_installed()` is a UsageError when a package that
+    this robot alone needs is missing.
     """
 
     name: str
@@ -38,6 +44,7 @@ class Embodiment:
     high: np.ndarray
     base: str = ""
     axes: tuple[str, ...] = AXES
+    check_installed: Callable[[], None] = _nothing
 
     @property
     def action_size(self) -> int:
@@ -87,6 +94,7 @@ def get(name: str) -> Embodiment:
             with_openings(high, 0.0), g1.PELVIS,
             # Its table has three heights as it is, and it has no fingers whose friction could vary.
             tuple(axis for axis in AXES if axis not in ("table_height", "friction")),
+            g1.check_installed,
         )
     raise unknown("robot", name, NAMES)
 

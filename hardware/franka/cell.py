@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -80,12 +79,7 @@ class Cell(base.Cell):
 
 def driver_python(cell: Cell) -> str:
     """The interpreter of the drivers' environment; UsageError when there is none."""
-    given = cell.raw["python"]
-    path = Path(given) if given else Path(sys.prefix) / "franka/bin/python"
-    if not path.exists():
-        raise UsageError(f"the Franka driver has no Python at {path}: run make franka"
-                         + (f", or correct python in {cell.name}" if given else ""))  # fmt: skip
-    return str(path)
+    return base.environment_python(cell, "franka")
 
 
 def shipped_cells() -> list[str]:

@@ -59,14 +59,9 @@ class Cell(base.Cell):
 
 def driver_python(cell: Cell) -> str:
     """The interpreter of the driver's environment; UsageError when there is none."""
-    given = cell.raw["python"]
-    if cell.raw["transport"] == "ros2" and not given:
+    if cell.raw["transport"] == "ros2" and not cell.raw["python"]:
         return sys.executable  # ROS is where this runs
-    path = Path(given) if given else Path(sys.prefix) / "unitree/bin/python"
-    if not path.exists():
-        raise UsageError(f"the Unitree driver has no Python at {path}: run make unitree"
-                         + (f", or correct python in {cell.name}" if given else ""))  # fmt: skip
-    return str(path)
+    return base.environment_python(cell, "unitree")
 
 
 def shipped_cells() -> list[str]:

@@ -122,7 +122,7 @@ def test_what_needs_an_extra_that_is_not_installed_says_which(tmp_path, monkeypa
     said = "policy mine needs torch: pip install -r requirements/policies.txt"
     with pytest.raises(UsageError, match=f"^{said}$"):
         policies.make_policy("mine")
-    extras = [finding for finding in doctor._extras() if said in finding.found]
+    extras = [finding for finding in doctor._registries() if said in finding.found]
     assert len(extras) == 1 and not extras[0].ok and not extras[0].needed
     assert doctor._registered("policies", doctor._policies, "mend it").ok
 
@@ -137,4 +137,4 @@ def test_a_humanoid_that_cannot_be_had_is_refused_before_anything_is_made(tmp_pa
     with pytest.raises(UsageError, match=f"^{said}$"):
         runner.check(config)
     assert not (tmp_path / "out").exists()
-    assert said in [finding.found for finding in doctor._extras()]
+    assert said in [finding.found for finding in doctor._registries()]
