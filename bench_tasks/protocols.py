@@ -7,6 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
+from bench_tasks.probes.stream import Item, Query, Reply
 from bench_tasks.vocabulary import (
     ActionChunk,
     Answer,
@@ -20,7 +21,7 @@ from bench_tasks.vocabulary import (
     WorldState,
 )
 
-__all__ = ["Planner", "Policy", "World"]
+__all__ = ["Memory", "Planner", "Policy", "World"]
 
 
 class World(Protocol):
@@ -98,4 +99,41 @@ class Planner(Protocol):
 
     def ask(self, question: Question, observation: Observation) -> Answer:
         """Answer a question."""
+        ...
+
+
+class Memory(Protocol):
+    """What one user's robot remembers. Users share a file, and nothing else."""
+
+    name: str
+
+    def observe(self, item: Item) -> None:
+        """Keep an item: when this returns, it survives the death of the process.
+
+        UsageError when another item has the same id.
+        """
+        ...
+
+    def recall(self, query: Query) -> list[Item]:
+        """The items to answer from, the best first. Changes nothing."""
+        ...
+
+    def answer(self, query: Query) -> Reply:
+        """Answer from what is recalled. Changes nothing: asked twice it says the same."""
+        ...
+
+    def snapshot(self) -> bytes:
+        """All that is remembered of this user; `restore` brings it back, byte for byte."""
+        ...
+
+    def restore(self, data: bytes) -> None:
+        """Forget everything and remember a snapshot. UsageError when it is none of this kind."""
+        ...
+
+    def forget(self, ids: Iterable[str] | None = None) -> int:
+        """Forget items by id, or all; return how many. Nothing of them can be recalled after."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the file. Nothing is lost by not calling it."""
         ...

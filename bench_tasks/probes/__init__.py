@@ -1,0 +1,1 @@
+"""Memory probes: what is shown and said to the robot, and what it is asked of it afterwards."""

@@ -1,0 +1,126 @@
+"""What a probe consists of: items that are observed, and questions whose right answer is known.
+
+A probe is a generator of steps. It yields an `Item`, which the memory under test observes, or an
+`Asked`, for which it is sent the memory's `Reply`; what it yields next may depend on that. The same
+generator is played in one process, by a task node over ROS, and against a recording.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Generator
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from bench_tasks.errors import UsageError
+
+__all__ = [
+    "NOT_MENTIONED", "Asked", "Item", "Picture", "Probe", "Query", "Reply", "Step",
+    "step_from_json", "step_to_json",
+]  # fmt: skip
+
+NOT_MENTIONED = "Not mentioned"
+"""The choice, and the gold, of a question to which nothing that was observed is an answer."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An encoded picture; `caption` says in words what it shows, for those who read texts alone."""
+
+    name: str
+    data: bytes
+    format: str = "jpeg"
+    caption: str = ""
+
+
+@dataclass(frozen=True)
+class Item:
+    """One thing observed: an utterance, a picture, or both together.
+
+    `id` is unique in the stream; `speaker` is "" for what the robot's own camera saw.
+    `about` is None, or the id of a question on whose answer this comments (a correction).
+    """
+
+    id: str
+    stamp_ns: int
+    session: str
+    speaker: str
+    text: str = ""
+    picture: Picture | None = None
+    about: str | None = None
+
+
+@dataclass(frozen=True)
+class Query:
+    """A question, all that the memory gets to know of it. Free text when there are no choices."""
+
+    id: str
+    stamp_ns: int
+    text: str
+    choices: tuple[str, ...] = ()
+    picture: Picture | None = None
+
+
+@dataclass(frozen=True)
+class Reply:
+    """An answer. With choices `text` is one of them, or "" for none.
+
+    `confidence` in [0, 1] is what it would bet on; `used` names the items that it rests on.
+    """
+
+    text: str
+    confidence: float = 1.0
+    used: tuple[str, ...] = ()
+    abstained: bool = False
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question with what it is scored by.
+
+    `kind` is its type within the probe, `gold` the right answer, `chance` what guessing scores in
+    the mean, `evidence` the items that the answer rests on, () for what was not mentioned. `tags`
+    are by what results are split: modality, people, distance, paraphrase ...
+    """
+
+    query: Query
+    kind: str
+    gold: str
+    chance: float
+    evidence: tuple[str, ...] = ()
+    tags: dict[str, Any] = field(default_factory=dict)
+
+
+Step = Item | Asked
+Probe = Generator[Step, Reply | None, None]
+
+
+def step_to_json(step: Step) -> str:
+    """One line from which `step_from_json` makes an equal step."""
+    kind = "item" if isinstance(step, Item) else "asked"
+    return json.dumps(
+        {kind: asdict(step)}, default=lambda b: base64.b64encode(b).decode("ascii"), sort_keys=True
+    )
+
+
+def step_from_json(line: str) -> Step:
+    """Inverse of `step_to_json`. UsageError says what is malformed."""
+    try:
+        ((kind, raw),) = json.loads(line).items()
+        if kind == "item":
+            return replace(Item(**raw), picture=_picture(raw["picture"]))
+        if kind == "asked":
+            query = Query(**raw["query"])
+            query = replace(query, choices=tuple(query.choices), picture=_picture(query.picture))
+            asked = Asked(**{**raw, "query": query})
+            return replace(asked, evidence=tuple(asked.evidence))
+        raise ValueError(f"a step is an item or asked, not {kind!r}")
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise UsageError(f"malformed step of a probe: {error}") from None
+
+
+def _picture(raw: Any) -> Picture | None:
+    if raw is None:
+        return None
+    return Picture(**{**raw, "data": base64.b64decode(raw["data"], validate=True)})

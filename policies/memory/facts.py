@@ -1,0 +1,79 @@
+"""What items say, as plain facts: the understanding that reader and structured memory share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from bench_tasks.probes.stream import Item, Picture
+from bench_tasks.probes.talk import meanings
+
+__all__ = ["Fact", "Looks", "facts_of"]
+
+Looks = Callable[[Picture], tuple[str, ...]]
+"""Names the colours of the things that a picture shows, the largest first."""
+
+
+@dataclass(frozen=True)
+class Fact:
+    """`relation` of `subject` is `value`, by the item and speaker who said it, at a time.
+
+    Relations: an attribute's name; `place` of an object; `did` of a person, whose `value` is the
+    event; `reason` of such an event, `subject` being (person, event) joined by a line feed; `means`
+    of a word of a person's, joined likewise; `colour` of a name, or of what lies somewhere by
+    somebody's hand (person and place, joined likewise).
+    """
+
+    relation: str
+    subject: str
+    value: str
+    item: str
+    speaker: str
+    stamp_ns: int
+    beside: tuple[str, ...] = ()
+    """Further items that it rests on, as the picture that `this one` meant."""
+
+
+def facts_of(items: Iterable[Item], looks: Looks) -> list[Fact]:
+    """All that the items say, in the order of their stamps.
+
+    `this one` is the last picture that the same speaker showed in the same session.
+    """
+    found: list[Fact] = []
+    shown: dict[tuple[str, str], Item] = {}
+    for item in sorted(items, key=lambda one: (one.stamp_ns, one.id)):
+        key = (item.session, item.speaker)
+        if item.picture is not None:
+            shown[key] = item
+        for meaning in meanings(item.text):
+            found += _facts(meaning.kind, meaning.slots, item, shown.get(key), looks)
+    return found
+
+
+def _facts(
+    kind: str, slots: dict[str, str], item: Item, shown: Item | None, looks: Looks
+) -> list[Fact]:
+    who = item.speaker
+
+    def fact(relation: str, subject: str, value: str, *beside: str) -> Fact:
+        return Fact(relation, subject, value, item.id, who, item.stamp_ns, beside)
+
+    if kind in ("has", "changed"):
+        return [fact(slots["attribute"], who, slots["value"])]
+    if kind == "told":
+        return [fact(slots["attribute"], slots["person"], slots["value"])]
+    if kind in ("lies", "put"):
+        return [fact("place", slots["object"], slots["place"])]
+    if kind == "did":
+        return [fact("did", who, slots["event"])]
+    if kind == "because":
+        event = slots["event"]
+        return [fact("did", who, event), fact("reason", f"{who}\n{event}", slots["reason"])]
+    if kind == "means":
+        return [fact("means", f"{who}\n{slots['word']}", slots["object"])]
+    if kind in ("put_this", "calls") and shown is not None and shown.picture is not None:
+        colours = looks(shown.picture)
+        if colours:
+            subject = f"{who}\n{slots['place']}" if kind == "put_this" else slots["name"]
+            return [fact("colour", subject, colours[0], shown.id)]
+    return []
