@@ -65,7 +65,8 @@ def _place_of_word(facts: list[Fact], asked: dict[str, str]) -> Found:
 def _order(facts: list[Fact], asked: dict[str, str]) -> Found:
     done = [f for f in facts if f.relation == "did" and f.subject == asked["person"]]
     letters = {asked[key]: key.upper() for key in ("a", "b", "c")}
-    told = {letters[f.value]: f for f in done if f.value in letters}
+    # Of what was done twice the first time counts.
+    told = {letters[f.value]: f for f in reversed(done) if f.value in letters}
     if len(told) < 3:
         return "", []
     in_order = sorted(told, key=lambda letter: told[letter].stamp_ns)
