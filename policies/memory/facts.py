@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Protocol
 
 from bench_tasks.probes.stream import Item, Picture
 from bench_tasks.probes.talk import meanings
 
-__all__ = ["Fact", "Looks", "facts_of"]
+__all__ = ["Fact", "FactList", "Facts", "Looks", "facts_beside", "facts_of"]
 
 Looks = Callable[[Picture], tuple[str, ...]]
 """Names the colours of the things that a picture shows, the largest first."""
@@ -45,9 +46,43 @@ def facts_of(items: Iterable[Item], looks: Looks) -> list[Fact]:
         key = (item.session, item.speaker)
         if item.picture is not None:
             shown[key] = item
-        for meaning in meanings(item.text):
-            found += _facts(meaning.kind, meaning.slots, item, shown.get(key), looks)
+        found += facts_beside(item, shown.get(key), looks)
     return found
+
+
+def facts_beside(item: Item, shown: Item | None, looks: Looks) -> list[Fact]:
+    """What one item says, when `shown` is what `this one` means in it."""
+    found = []
+    for meaning in meanings(item.text):
+        found += _facts(meaning.kind, meaning.slots, item, shown, looks)
+    return found
+
+
+class Facts(Protocol):
+    """Facts to be asked for, wherever they are kept."""
+
+    def find(self, relation: str, subject: str | None = None, value: str | None = None
+             ) -> list[Fact]:
+        """The facts of a relation, with this subject and value where given, the earliest first."""
+        ...
+
+
+class FactList:
+    """Facts in a list that is in the order of their stamps."""
+
+    def __init__(self, facts: Iterable[Fact]) -> None:
+        """All that is known."""
+        self._of: dict[str, list[Fact]] = {}
+        for fact in facts:
+            self._of.setdefault(fact.relation, []).append(fact)
+
+    def find(self, relation: str, subject: str | None = None, value: str | None = None
+             ) -> list[Fact]:
+        """As of `Facts`."""
+        return [
+            fact for fact in self._of.get(relation, ())
+            if subject in (None, fact.subject) and value in (None, fact.value)
+        ]  # fmt: skip
 
 
 def _facts(
