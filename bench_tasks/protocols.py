@@ -122,6 +122,10 @@ class Memory(Protocol):
         """Answer from what is recalled. Changes nothing: asked twice it says the same."""
         ...
 
+    def settle(self) -> None:
+        """Do now, while nobody waits, what the next answer would have to do first."""
+        ...
+
     def snapshot(self) -> bytes:
         """All that is remembered of this user; `restore` brings it back, byte for byte."""
         ...

@@ -1,1 +1,54 @@
-"""What the robot remembers: memory back ends, and the readers that answer from what they recall."""
+"""What the robot remembers: memory back ends, and the readers that answer from what they recall.
+
+To add a back end, subclass `base.KeptMemory`, enter it in `MEMORIES`, and give it an `Options`
+dataclass if it has any. It is then tested by the contract in tests/policies/memory.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bench_tasks.errors import UsageError
+from bench_tasks.protocols import Memory
+
+if TYPE_CHECKING:
+    from policies.memory.base import Reader
+
+__all__ = ["MEMORIES", "check_memory", "make_memory"]
+
+MEMORIES: dict[str, str] = {
+    "none": "policies.memory.plain:NoMemory",
+    "full": "policies.memory.plain:FullMemory",
+    "window": "policies.memory.plain:WindowMemory",
+    "oracle": "policies.memory.plain:OracleMemory",
+}
+"""Memory name -> where its class is."""
+
+
+def make_memory(
+    spec: str, path: str | Path | None = None, user: str = "robot", reader: Reader | None = None
+) -> Memory:
+    """The memory `name` or `name:key=value,...` of a user, in a file that may hold others' too.
+
+    Without a path all is kept in this process. `reader` answers from what is recalled: by rules and
+    blind to pictures when none is given. UsageError lists the valid names or options.
+    """
+    # Imported here: `policies` itself is imported before this, and must not need what we need.
+    from policies import load
+    from policies.memory.reader import RuleReader
+    from policies.planners.options import build, read_spec
+
+    name, options = read_spec(spec, "memory")
+    kind = load("memory", name, MEMORIES)
+    reader = reader or RuleReader(lambda picture: ())
+    if hasattr(kind, "Options"):
+        return kind(path, user, reader, build(name, kind.Options, options, "memory"))
+    if options:
+        raise UsageError(f"memory {name} takes no options, got {', '.join(sorted(options))}")
+    return kind(path, user, reader)
+
+
+def check_memory(spec: str) -> None:
+    """UsageError when `make_memory` would raise one."""
+    make_memory(spec).close()

@@ -1,0 +1,123 @@
+"""What all memories share: they keep the same items, and differ in what they recall."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from bench_tasks.errors import UsageError
+from bench_tasks.probes.stream import Item, Query, Reply, step_from_json, step_to_json
+from policies.memory.store import Store
+
+__all__ = ["SNAPSHOT_VERSION", "KeptMemory", "Reader"]
+
+SNAPSHOT_VERSION = 1
+
+
+class Reader(Protocol):
+    """Answers from items; by rules, or a model."""
+
+    def answer(self, query: Query, items: Sequence[Item]) -> Reply:
+        """Depends on nothing but its arguments."""
+        ...
+
+
+class KeptMemory:
+    """A memory over a `Store`. A subclass says what it recalls, and what it derives of items."""
+
+    name = ""
+    derives: tuple[str, ...] = ()
+    """What of the store's derived tables it uses; `_derive` fills each."""
+
+    def __init__(
+        self, path: str | Path | None, user: str, reader: Reader, options: Any = None
+    ) -> None:
+        """Open the file, or keep all in this process when `path` is None."""
+        self.options = options
+        self.reader = reader
+        self.store = Store(path, user)
+        self._catch_up()
+
+    def observe(self, item: Item) -> None:
+        """Keep an item: when this returns, it survives the death of the process.
+
+        An item that is kept already may be observed again, as when the acknowledgement was lost.
+        UsageError when another item has the same id.
+        """
+        with self.store.writing():
+            if self.store.add(item):
+                self._catch_up()
+
+    def _catch_up(self) -> None:
+        """Take into what is derived whatever was kept since, by whomever."""
+        for name in self.derives:
+            if self.store.missing(name):
+                with self.store.writing():
+                    new = self.store.missing(name)  # Now that nobody else takes them in.
+                    if new:
+                        self._derive(name, new)
+                        self.store.taken(name, new[-1][0])
+
+    def _derive(self, name: str, new: list[tuple[int, Item]]) -> None:
+        """Take new items, with their numbers, into a derived table, in a transaction."""
+        raise NotImplementedError(f"{self.name} derives nothing")
+
+    def recall(self, query: Query) -> list[Item]:
+        """The items to answer from, the best first. Changes nothing of what is remembered."""
+        raise NotImplementedError
+
+    def answer(self, query: Query) -> Reply:
+        """Answer from what is recalled. Changes nothing: asked twice it says the same."""
+        return self.reader.answer(query, self.recall(query))
+
+    def settle(self) -> None:
+        """Do now, while nobody waits, what the next answer would have to do first."""
+        self._catch_up()
+
+    def snapshot(self) -> bytes:
+        """All that is remembered of this user, one JSON text a line."""
+        head = json.dumps({"memory_snapshot": SNAPSHOT_VERSION})
+        return "\n".join([head, *map(step_to_json, self.store.items()), ""]).encode()
+
+    def restore(self, data: bytes) -> None:
+        """Forget everything and remember a snapshot. UsageError when it is none of this kind."""
+        items = _items_of(data)
+        with self.store.writing():
+            self.store.forget(None)
+            for item in items:
+                self.store.add(item)
+            self._catch_up()
+        self.store.scrub()
+
+    def forget(self, ids: Iterable[str] | None = None) -> int:
+        """Forget items by id, or all; return how many. Nothing of them is left in the file."""
+        if isinstance(ids, str):
+            raise UsageError(f"forget takes a list of ids, got the text {ids!r}")
+        with self.store.writing():
+            count = self.store.forget(ids)
+            self._catch_up()
+        self.store.scrub()
+        return count
+
+    def close(self) -> None:
+        """Let go of the file. Nothing is lost by not calling it."""
+        self.store.close()
+
+
+def _items_of(data: bytes) -> list[Item]:
+    try:
+        head, *lines = data.decode().removesuffix("\n").split("\n")
+        version = json.loads(head)["memory_snapshot"]
+    except (AttributeError, UnicodeDecodeError, ValueError, KeyError, TypeError):
+        raise UsageError("this is no snapshot of a memory") from None
+    if version != SNAPSHOT_VERSION:
+        raise UsageError(f"snapshot of format {version!r}; this reads {SNAPSHOT_VERSION}")
+    items = []
+    for number, line in enumerate(lines, 2):
+        step = step_from_json(line)
+        if not isinstance(step, Item):
+            raise UsageError(f"line {number} of the snapshot is not an item")
+        items.append(step)
+    return items
