@@ -46,9 +46,11 @@ __all__ = ["DEFAULTS", "StandIn", "main"]
 DEFAULTS: dict[str, Any] = {
     "domain": 0, "interface": "lo", "control": "motion", "rate_hz": 250.0, "mode_machine": 5,
     "latency_s": 0.0, "loss": 0.0, "noise_rad": 0.0, "silence_s": 0.1, "seed": 0,
+    "crc_wrong": 0.0, "outage_s": [0.0, 0.0],
 }  # fmt: skip
 """`latency_s` each way; `loss` is the share of messages lost, each way; `noise_rad` the standard
-deviation of joint positions, velocities having ten times as much."""
+deviation of joint positions, velocities having ten times as much; `crc_wrong` the share of states
+with a wrong checksum; `outage_s`: every so long nothing comes through for so long, either way."""
 HANDS = ("left", "right")
 COMMANDS = ("rt/lowcmd", ARM_SDK)
 HAND_SPEED = 3.0
@@ -73,37 +75,48 @@ class StandIn:
         self._coming: deque[tuple[float, str, np.ndarray]] = deque()
         self._going: deque[tuple[float, bytes]] = deque()
         self.counts: dict[str, int] = {"accepted": 0, "sent": 0}
-        self._heard_s = 0.0
-        self.gaps: deque[tuple[float, float]] = deque(maxlen=GAPS_KEPT)
-        """When commands came again after more than `GAP_S` without any, and after how long."""
+        self._heard_s = self._sent_s = self._outage_s = 0.0
+        self.gaps: deque[tuple[str, float, float]] = deque(maxlen=GAPS_KEPT)
+        """After more than `GAP_S` without: what (command, state), until when, and for how long."""
 
     def _lost(self) -> bool:
         return self._set["loss"] > 0 and self._rng.random() < self._set["loss"]
 
+    def _out(self, now_s: float) -> bool:
+        """Whether nothing comes through, either way."""
+        every_s, seconds = self._set["outage_s"]
+        if every_s and now_s - self._outage_s > every_s:
+            self._outage_s = now_s
+        return bool(every_s) and now_s - self._outage_s < seconds
+
+    def _gap(self, what: str, since_s: float, now_s: float) -> None:
+        if since_s and now_s - since_s > GAP_S:
+            self.gaps.append((what, round(now_s, 3), round(now_s - since_s, 4)))
+
     def hear(self, now_s: float) -> None:
         """Take what has come; what is wrong is ignored, and counted."""
         for topic in COMMANDS:
-            data = self._dds.take(topic)
-            if data is not None and not self._lost():
-                message = decode(data, LOW_CMD)
-                wrong = why_refused(message, self._set["mode_machine"])
-                if wrong:
-                    self.counts[wrong] = self.counts.get(wrong, 0) + 1
-                else:
-                    self._coming.append((now_s + self._set["latency_s"], topic, message))
-                    if self._heard_s and now_s - self._heard_s > GAP_S:
-                        self.gaps.append((round(now_s, 3), round(now_s - self._heard_s, 4)))
-                    self._heard_s = now_s
+            for data in self._dds.take(topic):
+                if not (self._lost() or self._out(now_s)):
+                    self._hear_command(topic, decode(data, LOW_CMD), now_s)
         while self._coming and self._coming[0][0] <= now_s:
             _, topic, message = self._coming.popleft()
             self.counts["accepted"] += 1
             self._take(topic, rows_of(message), weight_of(message), now_s)
         for hand in HANDS:
-            data = self._dds.take(f"rt/dex3/{hand}/cmd")
-            if data is not None:
+            for data in self._dds.take(f"rt/dex3/{hand}/cmd"):
                 motors = decode(data, HAND_CMD)["motor"]
                 if (motors["kp"] > 0).all():
                     self._wanted[hand] = motors["q"].astype(np.float64)
+
+    def _hear_command(self, topic: str, message: np.ndarray, now_s: float) -> None:
+        wrong = why_refused(message, self._set["mode_machine"])
+        if wrong:
+            self.counts[wrong] = self.counts.get(wrong, 0) + 1
+            return
+        self._coming.append((now_s + self._set["latency_s"], topic, message))
+        self._gap("command", self._heard_s, now_s)
+        self._heard_s = now_s
 
     def tell(self, now_s: float, dt_s: float) -> None:
         """Publish the state, if there is a new one."""
@@ -111,10 +124,18 @@ class StandIn:
         if measured is not None:
             self._put(measured, now_s)
             if not self._lost():
-                self._going.append((now_s + self._set["latency_s"], encode(signed(self._state))))
+                message = signed(self._state)
+                if self._rng.random() < self._set["crc_wrong"]:
+                    message["crc"] += 1
+                    self.counts["sent_crc_wrong"] = self.counts.get("sent_crc_wrong", 0) + 1
+                self._going.append((now_s + self._set["latency_s"], encode(message)))
         while self._going and self._going[0][0] <= now_s:
-            self._dds.write("rt/lowstate", self._going.popleft()[1])
-            self.counts["sent"] += 1
+            data = self._going.popleft()[1]
+            if not self._out(now_s):
+                self._gap("state", self._sent_s, now_s)
+                self._dds.write("rt/lowstate", data)
+                self._sent_s = now_s
+                self.counts["sent"] += 1
         for hand in HANDS:
             away = self._wanted[hand] - self._hands[hand]
             self._hands[hand] += np.clip(away, -HAND_SPEED * dt_s, HAND_SPEED * dt_s)
@@ -160,8 +181,9 @@ def main() -> None:
         last = now
         if ideal and now - said_s > 0.1:
             said_s = now
-            line = {**robot.counts, "weight": firmware.weight, "damped": firmware.damped,
-                    "speed": float(np.abs(joints.dq).max()), "gaps": list(robot.gaps),
+            line = {**robot.counts, "now": round(now, 3), "weight": firmware.weight,
+                    "damped": firmware.damped, "speed": float(np.abs(joints.dq).max()),
+                    "gaps": list(robot.gaps),
                     "q": joints.q.round(5).tolist()}  # fmt: skip
             sys.stdout.write(json.dumps(line) + "\n")
             sys.stdout.flush()

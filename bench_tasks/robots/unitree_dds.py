@@ -14,6 +14,7 @@ from cyclonedds._clayer import ddspy_take, ddspy_write
 from cyclonedds.core import DDSException, InstanceState, SampleState, ViewState
 from cyclonedds.domain import Domain, DomainParticipant
 from cyclonedds.pub import DataWriter
+from cyclonedds.qos import Policy, Qos
 from cyclonedds.sub import DataReader
 from cyclonedds.topic import Topic
 from unitree_sdk2py.idl.unitree_hg.msg import dds_
@@ -28,7 +29,8 @@ LOOPBACK = "lo"
 _ANY = SampleState.Any | ViewState.Any | InstanceState.Any
 _MASK = () if VERSION.startswith("0.") else (_ANY,)
 """0.10 takes no mask."""
-_NEWEST = 16
+_KEPT = 16
+"""So many messages of a topic wait to be taken; of more, the newest."""
 
 
 def config_of(interface: str) -> str:
@@ -39,12 +41,13 @@ def config_of(interface: str) -> str:
 
 
 class Dds:
-    """A participant in one domain on one interface; one message each way a topic and call."""
+    """A participant in one domain on one interface."""
 
     def __init__(self, domain: int, interface: str, out: tuple[str, ...], into: tuple[str, ...]):
         """Write the topics `out`, read those of `into`. UsageError when there is no such interface.
 
-        As in Unitree's SDK, who writes is reliable, who reads takes what comes, the newest only.
+        As in Unitree's SDK, who writes is reliable, who reads takes what comes. Of what comes
+        between two looks nothing is left out here, so that all of it can be checked and counted.
         """
         try:
             self._domain = Domain(domain, config_of(interface))
@@ -55,7 +58,10 @@ class Dds:
                 f"CycloneDDS cannot use interface {interface!r} (there are {names})"
             ) from None
         self._writers = {topic: DataWriter(self._participant, self._topic(topic)) for topic in out}
-        self._readers = {topic: DataReader(self._participant, self._topic(topic)) for topic in into}
+        kept = Qos(Policy.History.KeepLast(_KEPT))
+        self._readers = {
+            topic: DataReader(self._participant, self._topic(topic), qos=kept) for topic in into
+        }
 
     def _topic(self, name: str) -> Topic:
         return Topic(self._participant, name, getattr(dds_, TOPICS[name]))
@@ -66,13 +72,12 @@ class Dds:
         if status < 0:
             raise DDSException(status, f"writing {topic}")
 
-    def take(self, topic: str) -> bytes | None:
-        """The newest message that has come since the last call, if any has."""
-        found = ddspy_take(self._readers[topic]._ref, *_MASK, _NEWEST)
+    def take(self, topic: str) -> list[bytes]:
+        """The messages that have come since the last call, oldest first."""
+        found = ddspy_take(self._readers[topic]._ref, *_MASK, _KEPT)
         if isinstance(found, int):
             raise DDSException(found, f"reading {topic}")
-        data = [data for data, info in found if info.valid_data]
-        return data[-1] if data else None
+        return [data for data, info in found if info.valid_data]
 
     def close(self) -> None:
         """CycloneDDS leaves the domain by itself when the process ends."""

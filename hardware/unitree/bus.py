@@ -148,34 +148,29 @@ class Bus:
 
     def _hear(self, now: float) -> None:
         """What the robot says; what cannot be used is as if it had not been said."""
-        try:
-            state = self._low_state()
-        except ValueError as error:
-            state = None
-            self._unusable(now, str(error))
-        for hand in self._hands:
+        silent, known, heard = now - self._state_s, self._state is not None, self._heard
+        for data in self._dds.take("rt/lowstate"):
             try:
-                data = self._dds.take(f"rt/dex3/{hand}/state")
-                if data is not None:
-                    self._hand_state[hand] = decode(data, HAND_STATE)["motor"]
+                self._take_state(data)
             except ValueError as error:
                 self._unusable(now, str(error))
-        silent = now - self._state_s
-        if state is not None:
-            if self._state is not None and silent > GAP_S:
+        for hand in self._hands:
+            for data in self._dds.take(f"rt/dex3/{hand}/state"):
+                try:
+                    self._hand_state[hand] = decode(data, HAND_STATE)["motor"]
+                except ValueError as error:
+                    self._unusable(now, str(error))
+        if self._heard > heard:
+            if known and silent > GAP_S:
                 self._say({"gap": f"no rt/lowstate for {silent * 1e3:.0f} ms"})
-            self._state, self._state_s, self._lost = state, now, False
-            self._heard += 1
-        elif self._state is not None and silent > LOST_S and not self._lost:
+            self._state_s, self._lost = now, False
+        elif known and silent > LOST_S and not self._lost:
             self._lost = True
             why = ": its tick stands still" if self._repeats else ""
             self._say({"gap": f"no rt/lowstate for {silent * 1e3:.0f} ms, and still none{why}"})
 
-    def _low_state(self) -> np.ndarray | None:
-        """A new state of the robot, if there is one; ValueError when it cannot be one."""
-        data = self._dds.take("rt/lowstate")
-        if data is None:
-            return None
+    def _take_state(self, data: bytes) -> None:
+        """A state of the robot, if it is a new one; ValueError when it cannot be one."""
         state = decode(data, LOW_STATE)
         if not is_signed(state):
             raise ValueError("its checksum is wrong")
@@ -186,7 +181,9 @@ class Bus:
                 raise ValueError(f"its {name} holds a number that is not finite")
         # Somebody may repeat it; a robot that was switched on again counts from 0.
         self._repeats = self._state is not None and bool(state["tick"] == self._state["tick"])
-        return None if self._repeats else state
+        if not self._repeats:
+            self._state = state
+            self._heard += 1
 
     def _unusable(self, now: float, why: str) -> None:
         self._bad += 1

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import os
 import threading
+from collections import deque
 from typing import Any
 
 import rclpy
@@ -24,7 +25,8 @@ from bench_tasks.robots.unitree_hg import TOPICS
 __all__ = ["RosTopics", "ros_names"]
 
 PACKAGE = "unitree_hg"
-NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+KEPT = 16
+HEARD = QoSProfile(depth=KEPT, reliability=ReliabilityPolicy.BEST_EFFORT)
 SENT = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
 
 
@@ -34,7 +36,7 @@ def ros_names(topic: str) -> tuple[str, str]:
 
 
 class RosTopics:
-    """As `unitree_dds.Dds`: one message each way a topic and call, as bytes."""
+    """As `unitree_dds.Dds`: messages as bytes."""
 
     def __init__(self, domain: int, out: tuple[str, ...], into: tuple[str, ...]) -> None:
         """Join the ROS domain. UsageError when the robot's messages are not to be found."""
@@ -49,7 +51,7 @@ class RosTopics:
             f"unitree_bus_{os.getpid()}", context=self._context, start_parameter_services=False,
             use_global_arguments=False, enable_rosout=False,
         )  # fmt: skip
-        self._newest: dict[str, bytes] = {}
+        self._come: dict[str, deque[bytes]] = {topic: deque(maxlen=KEPT) for topic in into}
         self._writers: dict[str, Any] = {}
         for topic in out:
             name, kind = ros_names(topic)
@@ -57,7 +59,7 @@ class RosTopics:
         for topic in into:
             name, kind = ros_names(topic)
             node.create_subscription(
-                getattr(messages, kind), name, self._keeper(topic), NEWEST, raw=True
+                getattr(messages, kind), name, self._come[topic].append, HEARD, raw=True
             )
         self._executor = SingleThreadedExecutor(context=self._context)
         self._executor.add_node(node)
@@ -65,16 +67,14 @@ class RosTopics:
         self._spinner = threading.Thread(target=self._executor.spin, daemon=True)
         self._spinner.start()
 
-    def _keeper(self, topic: str) -> Any:
-        return lambda data: self._newest.__setitem__(topic, data)
-
     def write(self, topic: str, data: bytes) -> None:
         """Send one message."""
         self._writers[topic].publish(data)
 
-    def take(self, topic: str) -> bytes | None:
-        """The newest message that has come since the last call, if any has."""
-        return self._newest.pop(topic, None)
+    def take(self, topic: str) -> list[bytes]:
+        """The messages that have come since the last call, oldest first."""
+        come = self._come[topic]
+        return [come.popleft() for _ in range(len(come))]
 
     def close(self) -> None:
         """Leave the ROS domain."""

@@ -26,7 +26,7 @@ class Topics:
         self.come, self.sent = {}, []
 
     def take(self, topic):
-        return self.come.pop(topic, None)
+        return self.come.pop(topic, [])
 
     def write(self, topic, data):
         if topic == hg.ARM_SDK:
@@ -60,7 +60,7 @@ class Robot:
             self.now += PERIOD_S
             data = state(self)
             if data is not None:
-                self.topics.come["rt/lowstate"] = data
+                self.topics.come["rt/lowstate"] = [data]
             if move and k % 4 == 0:
                 self.move()
             self.bus._turn(PERIOD_S)
@@ -127,7 +127,7 @@ def test_a_bad_message_of_a_hand_costs_no_state_of_the_robot(robot):
     robot.followed()
 
     def both(robot):
-        robot.topics.come["rt/dex3/left/state"] = b"\x00\x01\x00\x00nonsense"
+        robot.topics.come["rt/dex3/left/state"] = [b"\x00\x01\x00\x00nonsense"]
         return robot.state()
 
     robot.turns(0.2, move=True, state=both)
