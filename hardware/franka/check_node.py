@@ -22,8 +22,8 @@ from bench_tasks.images import optical_frame
 from bench_tasks.ros.node_ros import BenchNode, parameter, steady_timer
 from bench_tasks.ros.node_ros import main as run_node
 from bench_tasks.vocabulary import ARMS
-from hardware.franka.looks import Looks
 from hardware.franka.reports_ros import FINGERS, JOINTS
+from hardware.looks import Looks
 from hardware.sensors_ros import Newest, stamp_ns
 
 __all__ = ["CheckNode", "main"]
@@ -45,9 +45,10 @@ class CheckNode(BenchNode):
         self._out = Path(parameter(self, "out", f"{camera}_{arm}.json"))
         if self._out.exists():
             raise UsageError(f"out: {self._out} is there already")
-        self._looks = Looks(
-            camera, arm, parameter(self, "grip_m", 0.0), parameter(self, "count", 12)
-        )
+        about = {"format_version": 1, "camera": camera, "arm": arm,
+                 "grip_m": parameter(self, "grip_m", 0.0)}  # fmt: skip
+        joints = 7 * ARMS.index(arm) + np.arange(7)
+        self._looks = Looks(about, joints, parameter(self, "count", 12))
         self._said = ""
         self._seen = Newest()
         self._heard = {(name, arm): Newest() for name in (JOINTS, FINGERS) for arm in ARMS}
@@ -89,7 +90,7 @@ class CheckNode(BenchNode):
             return f"no {self._marker} in {optical_frame(self._camera)} on /tf"
         q = np.concatenate([found[JOINTS, arm] for arm in ARMS])
         opening = np.array([found[FINGERS, arm].sum() for arm in ARMS])
-        why = self._looks.offer(q, opening, pose, age_s)
+        why = self._looks.offer({"q": q, "opening": opening, "seen": pose}, age_s)
         return why or "taken: move the arm on, and turn the hand"
 
 

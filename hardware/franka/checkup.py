@@ -9,20 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from bench_tasks.robots.kinematics import DualArm, dual_arm
 from bench_tasks.vocabulary import ARMS, MAX_OPENING_M
-from hardware.franka.calibration import Evidence, Fit, Mount, fit, matrix_of, pose_of
+from hardware.checkup import LOOKS, SPREAD, Found, good, mistake
+from hardware.franka.calibration import Evidence, Mount
+from hardware.hand_eye import Fit, apart, fit, matrix_of, pose_of
 
-__all__ = ["LOOKS", "check"]
+__all__ = ["check"]
 
-Found = tuple[str, bool, str, str]
-"""What was checked, whether it is well, what was found, what to do."""
-
-LOOKS = 8
-SPREAD = 0.1
-FIT_M, FIT_RAD = 0.010, 0.030
 MOVED_M, MOVED_RAD = 0.010, 0.020
 HAND_M = 0.005
 
@@ -44,8 +39,8 @@ def _camera(arms: DualArm, mounts: dict[str, Mount], seen: Evidence) -> list[Fou
                  f"move the {mount.parent} arm")]  # fmt: skip
     if len(seen.q) < LOOKS:
         return [(name, False, f"{len(seen.q)} looks are too few", f"take {LOOKS} or more")]
-    found = _placed(arms, mount, seen, seen.arm, seen.q)
-    if not _good(found):
+    found = _placed(arms, mount, seen, seen.q)
+    if not good(found):
         return [(name, False, *_disagreement(arms, mount, seen, found))]
     if found.spread < SPREAD:
         return [(name, False, "the looks differ too little to tell where the camera is",
@@ -53,10 +48,10 @@ def _camera(arms: DualArm, mounts: dict[str, Mount], seen: Evidence) -> list[Fou
     return [_compared(name, mount, found)]
 
 
-def _placed(arms: DualArm, mount: Mount, seen: Evidence, arm: str, q: np.ndarray) -> Fit:
-    """Where the camera is in its parent (`x`), from the joints of this arm."""
-    k = 7 * ARMS.index(arm)
-    hand = np.array([matrix_of(arms.forward(arm, row[k : k + 7])) for row in q])
+def _placed(arms: DualArm, mount: Mount, seen: Evidence, q: np.ndarray) -> Fit:
+    """Where the camera is in its parent (`x`), if these are the joints (n, 14)."""
+    k = 7 * ARMS.index(seen.arm)
+    hand = np.array([matrix_of(arms.forward(seen.arm, row[k : k + 7])) for row in q])
     marker = np.array([matrix_of(pose) for pose in seen.seen])
     if mount.parent == "world":
         return fit(hand, marker)  # hand * (marker in hand) = camera * marker
@@ -64,29 +59,23 @@ def _placed(arms: DualArm, mount: Mount, seen: Evidence, arm: str, q: np.ndarray
     return Fit(found.g, found.x, found.error_m, found.error_rad, found.spread)
 
 
-def _good(found: Fit) -> bool:
-    return found.error_m <= FIT_M and found.error_rad <= FIT_RAD
-
-
 def _disagreement(arms: DualArm, mount: Mount, seen: Evidence, own: Fit) -> tuple[str, str]:
     """Why no place of the camera explains what it saw."""
-    other = ARMS[1 - ARMS.index(seen.arm)]
-    if _good(_placed(arms, mount, seen, other, seen.q)):
+    other, first = ARMS[1 - ARMS.index(seen.arm)], 7 * ARMS.index(seen.arm)
+    swapped, joint = mistake(
+        lambda q: _placed(arms, mount, seen, q), seen.q, np.roll(seen.q, 7, axis=1),
+        range(first, first + 7),
+    )  # fmt: skip
+    if swapped:
         return (
             f"it is the joints of the {other} arm that agree with what it saw of the {seen.arm} "
             "one: left and right are swapped",
             "exchange the arms' addresses, or the cameras' topics, in the cell",
         )
-    signs = []
-    for joint in range(7):
-        q = seen.q.copy()
-        q[:, 7 * ARMS.index(seen.arm) + joint] *= -1
-        signs.append(_placed(arms, mount, seen, seen.arm, q))
-    best = int(np.argmin([found.error_m for found in signs]))
-    if _good(signs[best]):
+    if joint is not None:
         return (
-            f"what it saw agrees with joint {best + 1} of the {seen.arm} arm turned the other way: "
-            "that joint has the wrong sign",
+            f"what it saw agrees with joint {joint - first + 1} of the {seen.arm} arm turned the "
+            "other way: that joint has the wrong sign",
             "correct the sign where the joints come from",
         )
     return (
@@ -96,14 +85,8 @@ def _disagreement(arms: DualArm, mount: Mount, seen: Evidence, own: Fit) -> tupl
     )
 
 
-def _apart(a: np.ndarray, b: np.ndarray) -> tuple[float, float]:
-    """Between two poses (7,), m and rad."""
-    turn = Rotation.from_quat(np.roll(a[3:], -1)).inv() * Rotation.from_quat(np.roll(b[3:], -1))
-    return float(np.linalg.norm(a[:3] - b[:3])), float(turn.magnitude())
-
-
 def _near(a: np.ndarray, b: np.ndarray) -> bool:
-    metres, turned = _apart(a, b)
+    metres, turned = apart(a, b)
     return metres <= MOVED_M and turned <= MOVED_RAD
 
 
@@ -111,7 +94,7 @@ def _compared(name: str, mount: Mount, found: Fit) -> Found:
     """What was found, beside what the file says."""
     is_at = pose_of(found.x)
     written = "pose: [" + ", ".join(f"{v:.4f}" for v in is_at) + "]"
-    metres, turned = _apart(mount.pose, is_at)
+    metres, turned = apart(mount.pose, is_at)
     if _near(mount.pose, is_at):
         left = f"{found.error_m * 1000:.1f} mm"
         return name, True, f"where the calibration has it, to {metres * 1000:.0f} mm ({left})", ""

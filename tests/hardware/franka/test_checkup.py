@@ -2,7 +2,6 @@
 
 import json
 import re
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -221,30 +220,3 @@ def test_the_doctor_says_what_the_evidence_shows(tmp_path, capsys):
     status, said = doctor(str(file))
     assert status == 1 and "FAIL  camera head (left.json): in the calibration its y has the" in said
     assert main(["doctor", "--robot", "franka", "--policy", "x"]) == 2
-
-
-def test_looks_are_taken_of_an_arm_at_rest_somewhere_new_with_its_marker_in_sight(monkeypatch):
-    from hardware.franka import looks as module
-    from hardware.franka.looks import Looks
-
-    clock = [100.0]
-    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock[0]))
-    made, evidence = Looks("head", "right", GRIP_M, 2), look("right")
-    opening, seen = evidence.opening[0], evidence.seen[0]
-
-    def offer(q, after_s, age_s=0.0):
-        clock[0] += after_s
-        return made.offer(q, opening, seen, age_s)
-
-    first, second = evidence.q[:2]
-    assert offer(first, 0.0) == offer(first, 0.3) == "the arm moves"
-    assert offer(first, 0.3, age_s=0.4) == "the marker is not seen"
-    assert offer(first, 0.0) == "" and made.left == 1
-    assert offer(first, 1.0) == "the arm has been here"
-    other = first.copy()
-    other[:7] += 1.0  # the left arm is none of its business
-    assert offer(other, 1.0) == "the arm has been here"
-    assert offer(second, 0.1) == "the arm moves"
-    assert offer(second, 0.6) == "" and made.left == 0
-    told = made.to_dict()
-    assert told["looks"][1]["q"] == second.tolist() and told["arm"] == "right"
