@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench_tasks.bags.bag import Recording, read_bag
 from hardware.safety import Intervention, Supervisor
-from hardware.safety_limits import read_limits
+from hardware.safety.limits import read_limits
 
 MOST_S = 0.01
 

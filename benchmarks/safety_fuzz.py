@@ -37,7 +37,7 @@ from bench_tasks.robots.fr3 import HOME_RAD, JOINT_NAMES
 from bench_tasks.robots.kinematics import dual_arm
 from bench_tasks.vocabulary import ActionChunk, Scene, WorldState
 from hardware.safety import Decision, Supervisor
-from hardware.safety_limits import Limits, read_limits
+from hardware.safety.limits import Limits, read_limits
 from sim.scene import build_cell
 
 import mujoco  # isort: skip  # after sim, which chooses its renderer
@@ -133,6 +133,7 @@ class Robot:
         """The same situation, to be continued otherwise. The supervisor mutates no array."""
         other = copy.copy(self)
         other.supervisor = copy.copy(self.supervisor)
+        other.supervisor._plan = copy.copy(self.supervisor._plan)
         other.executed, other.decisions, other.mail = list(self.executed), [], list(self.mail)
         return other
 
@@ -396,7 +397,7 @@ class Fuzz:
             self.late += 1
             robot.expected = bool(self.rng.random() < 0.5)
             if robot.expected:  # then the arms must not notice
-                robot.supervisor._lead = robot.late_periods
+                robot.supervisor._plan.lead = robot.late_periods
         if kind in SPOILT:
             robot.ask(robot.seq, spoilt(kind, ahead, robot.executed[-1], self.rng))
         elif kind in UNTIMELY:
@@ -633,7 +634,7 @@ def _speed(executed: list[np.ndarray]) -> float:
 
 def _narrow(robot: Robot, limits: Limits) -> None:
     """Other limits from now on."""
-    robot.supervisor._limits = limits
+    robot.supervisor._limits = robot.supervisor._plan.limits = limits
     robot.supervisor._clearance = copy.copy(robot.supervisor._clearance)
     robot.supervisor._clearance._limits = limits
 

@@ -39,7 +39,7 @@ from bench_tasks.vocabulary import CONTROL_PERIOD_NS, Event, WorldState
 from hardware.franka import cell as franka_cell
 from hardware.franka import narrowed as franka_narrowed
 from hardware.safety import Decision, Supervisor
-from hardware.safety_limits import Limits, read_limits
+from hardware.safety.limits import Limits, read_limits
 from hardware.unitree import cell as unitree_cell
 from hardware.unitree import narrowed as unitree_narrowed
 

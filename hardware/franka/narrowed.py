@@ -15,7 +15,7 @@ from hardware.franka.limits import (
     MAX_VELOCITY,
     SPEED_SHARE,
 )
-from hardware.safety_limits import Limits
+from hardware.safety.limits import Limits
 
 __all__ = ["ROBOT", "narrowed"]
 

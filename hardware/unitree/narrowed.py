@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from bench_tasks.robots import g1
-from hardware.safety_limits import Limits
+from hardware.safety.limits import Limits
 from hardware.unitree.cell import Cell
 
 __all__ = ["LEAD_PERIODS", "ROBOT", "narrowed"]

@@ -14,7 +14,7 @@ from hardware.franka.cell import Cell, read_cell
 from hardware.franka.limits import MAX_VELOCITY, SPEED_SHARE
 from hardware.franka.narrowed import narrowed
 from hardware.safety import Supervisor
-from hardware.safety_limits import read_limits
+from hardware.safety.limits import read_limits
 
 LIMITS = read_limits("fr3_pair")
 HOME = np.tile(np.append(HOME_RAD, 0.08), 2)

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from bench_tasks.errors import UsageError
-from hardware.safety_limits import read_limits, shipped_limits
+from hardware.safety.limits import read_limits, shipped_limits
 
 TEXT = (files("hardware.limits") / "fr3_pair.yaml").read_text(encoding="utf-8")
 

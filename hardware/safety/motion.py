@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.interpolate import CubicSpline
 
-from hardware.safety_limits import Limits
+from hardware.safety.limits import Limits
 
 __all__ = ["Breach", "Moving", "brake", "breach", "slowed", "stopped_at_end"]
 
+_UNITS = {"velocity": "rad/s", "acceleration": "rad/s^2", "jerk": "rad/s^3", "position": "rad"}
 _ROUNDING = 1.0 + 1e-6
 _STOP_PERIODS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 32, 40)
 _PACES = (1.0, 0.85, 0.7, 0.55, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02)
@@ -35,6 +37,17 @@ class Breach:
     joint: int
     value: float
     limit: float
+
+    def said(self, limits: Limits) -> str:
+        """In words."""
+        name, unit = limits.joint_names[self.joint], _UNITS[self.kind]
+        return (f"{name}: {self.kind} {self.value:.4g} {unit} in action {self.row} "
+                f"(limit {self.limit:.4g})")  # fmt: skip
+
+    def detail(self, limits: Limits, late: int = 0) -> dict[str, Any]:
+        """For the record, of a path that begins `late` actions behind the command's own."""
+        return {"joint": limits.joint_names[self.joint], "row": self.row + late,
+                "value": self.value, "limit": self.limit}  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -89,12 +90,12 @@ class Limits:
         """Numbers in an action: the joints, and two openings."""
         return len(self.joint_names) + len(ARMS)
 
-    @property
+    @cached_property
     def openings(self) -> np.ndarray:
         """Columns (2,) of an action that are openings: each behind the 7 joints of its arm."""
         return np.array([self.size - ARM_JOINTS - 2, self.size - 1])
 
-    @property
+    @cached_property
     def columns(self) -> np.ndarray:
         """Columns (n,) of an action that are joint positions."""
         return np.setdiff1d(np.arange(self.size), self.openings)
@@ -103,6 +104,16 @@ class Limits:
     def period_s(self) -> float:
         """Control period, s."""
         return self.commands["control_period_s"]
+
+    def actions(self, joints: np.ndarray, last: np.ndarray) -> np.ndarray:
+        """Actions (m, size) of joint positions (m, n), the hands staying as in action `last`."""
+        rows = np.tile(last, (len(joints), 1))
+        rows[:, self.columns] = joints
+        return rows
+
+    def commanded(self, values: np.ndarray) -> np.ndarray:
+        """Of a state's joints (k,) those that are commanded (n,): the last ones."""
+        return values[-len(self.joint_names) :]
 
     def speed(self, position: np.ndarray, towards_upper: np.ndarray) -> np.ndarray:
         """Greatest joint speeds (m, n) rad/s at positions (m, n), in the direction asked for."""

@@ -9,7 +9,7 @@ import pinocchio as pin
 
 from bench_tasks.robots.kinematics import DualArm
 from bench_tasks.vocabulary import ARM_COLUMNS, ARMS, GRIPPER_COLUMNS, Scene, WorldState
-from hardware.safety_limits import Limits
+from hardware.safety.limits import Limits
 
 __all__ = ["Clearance", "TooNear"]
 

@@ -1,71 +1,23 @@
-"""The supervisor: what it passes on, slows, refuses and stops. Its fuzz is benchmarks' own."""
+"""The supervisor: what it passes on, slows, refuses and stops."""
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from bench_tasks.bags import cdr
-from bench_tasks.robots.fr3 import HOME_RAD, JOINT_LIMITS_RAD, MAX_ACCELERATION, MAX_VELOCITY
-from bench_tasks.robots.kinematics import dual_arm
 from bench_tasks.vocabulary import ARM_COLUMNS, ActionChunk
-from hardware import safety, safety_motion
 from hardware.safety import Supervisor
-from hardware.safety_clearance import Clearance
-from hardware.safety_limits import read_limits
-from hardware.safety_motion import Moving, brake, breach, slowed, stopped_at_end
+from tests.hardware.safety.ideal import HOME, LIMITS, at, fuzzing, only, reach, settled
 
-BENCHMARK = Path(__file__).resolve().parents[2] / "benchmarks" / "safety_fuzz.py"
-_spec = importlib.util.spec_from_file_location("safety_fuzz", BENCHMARK)
-assert _spec is not None and _spec.loader is not None
-fuzzing = importlib.util.module_from_spec(_spec)
-sys.modules["safety_fuzz"] = fuzzing
-_spec.loader.exec_module(fuzzing)
-
-HOME = np.tile(np.append(HOME_RAD, 0.08), 2)
-LIMITS = read_limits("fr3_pair")
+# -- what is passed on -----------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def loaded():
-    return Supervisor(LIMITS, realtime=True, confirmed=True)
-
-
-@pytest.fixture
-def robot(loaded):
-    """An ideal robot at rest at home; its supervisor is a fresh copy."""
-    import copy
-
-    supervisor = copy.copy(loaded)
-    supervisor._clearance = copy.copy(loaded._clearance)
-    return fuzzing.Robot(supervisor, HOME.copy())
-
-
-def reach(joint: int, by_rad: float, periods: int = 50) -> np.ndarray:
-    end = HOME.copy()
-    end[joint] += by_rad
-    return fuzzing.min_jerk(HOME, end, periods)
-
-
-def only(decision):
-    (told,) = decision.interventions
-    json.dumps(told.data(), allow_nan=False)
-    return told
-
-
-# -- what is passed on ---------------------------------------------------------------------------
-
-
-def test_a_good_command_in_lockstep_is_passed_on_to_the_bit(robot):
-    robot.supervisor._realtime = False
+def test_a_good_command_in_lockstep_is_passed_on_to_the_bit(stepped):
     path = reach(0, 0.2)[:10]
-    decision = robot.ask(0, path)
+    decision = stepped.ask(0, path)
     assert decision.interventions == () and decision.send.seq == 0
     assert decision.send.values.tobytes() == path.tobytes()
 
@@ -91,7 +43,7 @@ def test_arms_whose_commander_has_died_come_to_rest(robot):
     assert not any(d.interventions for d in robot.decisions)
 
 
-# -- what is slowed ------------------------------------------------------------------------------
+# -- what is slowed --------------------------------------------------------------------------------
 
 
 def test_a_path_that_is_too_fast_is_followed_slower(robot):
@@ -121,98 +73,7 @@ def test_a_path_that_no_pace_makes_good_is_refused(robot):
     assert len(decision.send.values) > 5
 
 
-# -- what is refused, and its name ---------------------------------------------------------------
-
-
-def bad(kind: str) -> np.ndarray:
-    path = reach(0, 0.2)[:10].copy()
-    if kind == "not_finite":
-        path[4, 3] = np.nan
-    elif kind == "units":
-        path[:, ARM_COLUMNS] = np.rad2deg(path[:, ARM_COLUMNS])
-    elif kind == "joint_order":
-        path = path[:, np.r_[6:-1:-1, 7, 14:7:-1, 15]]
-    elif kind == "gripper":
-        path[:, 7] = 40.0
-    elif kind == "jump":
-        path[6:, 5] += 0.5
-    elif kind == "position":
-        path[:, 3] = np.linspace(HOME[3], -3.1, 10)
-    elif kind == "length":
-        path = path[:, :14]
-    return path
-
-
-@pytest.mark.parametrize(
-    ("kind", "says"),
-    [
-        ("not_finite", "action 4, number 3 is nan"),
-        ("units", "degrees"),
-        ("joint_order", "joints of each arm reversed"),
-        ("gripper", "the left hand cannot open 40 m"),
-        ("jump", "left_fr3_joint6 would jump by 0.500 rad"),
-        ("position", "left_fr3_joint4: position -3.1 rad"),
-        ("length", "(10, 14)"),
-    ],
-)
-def test_what_is_wrong_with_a_command_is_named(robot, kind, says):
-    told = only(robot.ask(0, bad(kind)))
-    assert (told.action, told.kind) == ("refused", kind) and says in told.reason, told.reason
-    assert len(told.command) == 10
-
-
-def test_swapped_arms_are_noticed_where_they_differ(robot):
-    robot.executed = [np.concatenate([HOME[:8], HOME[:8] + np.append(np.full(7, 0.2), 0)])]
-    robot.supervisor._forget()
-    robot.tell(robot.state())
-    there = robot.executed[0]
-    assert robot.ask(0, np.tile(there, (5, 1))).interventions == ()
-    swapped = np.tile(np.concatenate([there[8:], there[:8]]), (5, 1))
-    robot.step()
-    decision = robot.ask(1, swapped)
-    told = only(decision)
-    assert (told.action, told.kind) == ("refused", "joint_order")
-    assert "left and right swapped" in told.reason
-    assert (decision.send.values == there).all(), "it holds"
-
-
-@pytest.mark.parametrize("order", safety._ORDERS)
-def test_every_wrong_order_is_told_by_its_name(robot, order):
-    there = HOME.copy()
-    there[:8] += np.append(np.full(7, 0.35), -0.02) * [1, 1, -1, 1, 1, -1, 1, 1]
-    robot.executed = [there]
-    robot.supervisor._forget()
-    robot.tell(robot.state())
-    mixed = np.empty(16)
-    mixed[safety._ORDERS[order]] = there
-    told = only(robot.ask(0, np.tile(mixed, (5, 1))))
-    assert told.kind == "joint_order" and told.reason.endswith(order), told.reason
-
-
-def test_messages_are_judged_as_they_came(robot):
-    good = cdr.encode_chunk(ActionChunk(0, np.tile(HOME, (5, 1))), 0, 20_000_000)
-    assert robot.supervisor.on_message(good, 0.0).interventions == ()
-    for data, kind in (
-        (good[:40], "malformed"),
-        (good.replace(b"joint_position", b"joint_velocity"), "layout"),
-        (cdr.encode_chunk(ActionChunk(0, np.tile(HOME, (5, 1))), 0, 5_000_000), "period"),
-        (cdr.encode("bench_interfaces/msg/ActionChunk", {
-            "stamp": cdr.split_ns(0), "seq": 0, "period_ns": 20_000_000,
-            "layout": "joint_position", "values": np.zeros(14)}), "length"),
-    ):  # fmt: skip
-        assert only(robot.supervisor.on_message(data, 0.0)).kind == kind
-
-
-def test_stale_commands_do_not_stop_what_is_under_way(robot):
-    robot.ask(0, reach(0, 0.3)[:25])
-    for _ in range(10):
-        robot.step()
-    for seq, kind in ((-20, "stale"), (11, "future"), (0, "out_of_order")):
-        decision = robot.ask(seq, reach(0, 0.3)[:25])
-        assert decision.send is None and only(decision).kind == kind
-
-
-# -- what stops ----------------------------------------------------------------------------------
+# -- what stops ------------------------------------------------------------------------------------
 
 
 def test_a_stop_slows_down_at_once_and_lasts_until_it_is_released(robot):
@@ -290,32 +151,25 @@ def test_arms_that_get_every_stop_late_are_not_thrown_to_and_fro(robot, late):
     """Each stop that was made anew came too late as well: 300 rad/s were asked for."""
     speeds = stopped_in_motion(robot, late)
     assert np.abs(speeds).max() < 2.5 * speeds[: late + 1].max()
-    assert (speeds[2 * late + 12 :] == 0.0).all() and robot.supervisor._lead == late
+    assert (speeds[2 * late + 12 :] == 0.0).all() and robot.supervisor._plan.lead == late
     assert len([d for d in robot.decisions if d.send is not None]) < 3 + 2 * late
 
 
 @pytest.mark.parametrize("late", [1, 3])
 def test_a_robot_that_is_known_to_be_late_stops_as_smoothly(robot, late):
-    robot.supervisor._lead = late
+    robot.supervisor._plan.lead = late
     stopped_in_motion(robot, late)
     assert fuzzing.oracle().wrong(np.array([HOME] * 3 + robot.executed)) == ""
     assert not [i for d in robot.decisions for i in d.interventions if i.kind == "execution"]
 
 
-def test_the_lead_of_a_robot_is_that_of_its_limits(loaded):
-    limits = replace(LIMITS, lead_periods=1)
-    for realtime, lead in ((True, 1), (False, 0)):
-        assert Supervisor(limits, realtime=realtime)._lead == lead
-    assert loaded._lead == 0
-
-
 def test_what_is_asked_for_begins_where_the_arms_will_be_by_then(robot):
     """Its first actions come too late to be done: what is done is checked in their place."""
-    robot.supervisor._lead = robot.late_periods = 2
+    robot.supervisor._plan.lead = robot.late_periods = 2
     path = reach(0, 0.4)
-    for at in range(0, 50, 5):
-        sent = robot.ask(at, path[at : at + 10]).send
-        assert sent.seq == at
+    for seq in range(0, 50, 5):
+        sent = robot.ask(seq, path[seq : seq + 10]).send
+        assert sent.seq == seq
         for _ in range(5):
             robot.step()
     for _ in range(40):
@@ -331,7 +185,7 @@ def test_what_is_asked_for_begins_where_the_arms_will_be_by_then(robot):
 @pytest.mark.parametrize("lead", [0, 1, 3])
 def test_a_robot_that_has_stopped_by_itself_is_not_led_on(robot, lead):
     """As a cell whose arm has refused something: what was under way is not where it is."""
-    robot.supervisor._lead = robot.late_periods = lead
+    robot.supervisor._plan.lead = robot.late_periods = lead
     robot.ask(0, reach(0, 0.8))
     for _ in range(25):
         robot.step()
@@ -407,7 +261,7 @@ def test_heartbeats_of_a_robot_that_sends_no_states(robot):
     assert Supervisor(LIMITS).vouches, "in lockstep nothing moves without a command"
 
 
-# -- a world that stalls, states that cannot be --------------------------------------------------
+# -- a world that stalls, states that cannot be ----------------------------------------------------
 
 
 def test_the_stop_of_a_world_that_has_stalled_is_one_that_it_takes(robot):
@@ -462,7 +316,7 @@ def test_a_number_that_no_state_can_have_is_not_believed(robot):
     decision = robot.supervisor.on_state(replace(robot.state(), seq=2**40), robot.now_s)
     told = only(decision)
     assert (told.action, told.kind) == ("stopped", "state") and str(2**40) in told.reason
-    assert decision.send.seq == 20 and len(robot.supervisor._executed) == 3
+    assert decision.send.seq == 20 and len(robot.supervisor._plan.executed) == 3
     robot.take(decision)
     for _ in range(30):
         robot.step()
@@ -529,7 +383,7 @@ def test_what_happens_after_a_stop_is_on_record_once(robot):
     assert json.loads(json.dumps(told[1].data(), allow_nan=False))["value"] == "nan"
 
 
-# -- where the arms really are -------------------------------------------------------------------
+# -- where the arms really are ---------------------------------------------------------------------
 
 
 def test_arms_may_lag_but_not_stray(robot):
@@ -557,65 +411,15 @@ def test_distances_count_from_where_the_arms_are(robot):
     hangs = np.zeros(14)
     hangs[1] = 0.048  # joint 2, at the shoulder, 0.55 m behind the hand
     for sag, refused in ((False, False), (True, True)):
-        robot.executed, robot.chunk = [before.copy()], None
-        robot.seq = 0
-        robot.supervisor._forget()
-        off = hangs * sag
-        robot.tell(robot.state(joint_position=before[ARM_COLUMNS] + off))
+        settled(robot, before, joint_position=before[ARM_COLUMNS] + hangs * sag)
         decision = robot.ask(0, path)
         assert bool(decision.interventions) == refused
         if refused:
             assert only(decision).kind == "distance" and "table" in only(decision).reason
     # What is too near already may be led away.
     low = at("left", 0.45, 0.3, 0.02)
-    robot.executed = [low.copy()]
-    robot.supervisor._forget()
-    robot.tell(robot.state(joint_position=low[ARM_COLUMNS] + hangs))
+    settled(robot, low, joint_position=low[ARM_COLUMNS] + hangs)
     assert robot.ask(0, fuzzing.min_jerk(low, before, 60)).interventions == ()
-
-
-@pytest.mark.parametrize("supervisor", [
-    Supervisor(None, confirmed=True), Supervisor(LIMITS, confirmed=False),
-])  # fmt: skip
-def test_without_limits_or_a_human_nothing_moves(supervisor):
-    robot = fuzzing.Robot(supervisor, HOME.copy())
-    decision = robot.ask(0, np.tile(HOME, (5, 1)))
-    assert decision.send is None and only(decision).action == "stopped"
-    assert supervisor.why_not in only(decision).reason
-
-
-def test_without_a_state_nothing_moves(loaded):
-    supervisor = Supervisor(LIMITS, realtime=True, confirmed=True)
-    supervisor._clearance = loaded._clearance
-    chunk = ActionChunk(0, np.tile(HOME, (5, 1)))
-    assert only(supervisor.on_chunk(chunk, 0.0)).reason == "no scene has come from the robot yet"
-    supervisor.begin(fuzzing.SCENE)
-    assert only(supervisor.on_chunk(chunk, 0.0)).reason == "no state has come from the robot yet"
-    assert supervisor.on_chunk(chunk, 0.0).send is None
-
-
-@pytest.mark.parametrize(
-    ("changed", "kind"),
-    [
-        ({"joint_names": tuple(reversed(fuzzing.SCENE.joint_names))}, "joint_order"),
-        ({"joint_names": fuzzing.SCENE.joint_names[:7]}, "joint_order"),
-        ({"control_period_ns": 10_000_000}, "period"),
-    ],
-)
-def test_limits_of_another_robot_let_nothing_through(robot, changed, kind):
-    robot.supervisor.begin(replace(fuzzing.SCENE, **changed))
-    decision = robot.ask(0, np.tile(HOME, (5, 1)))
-    assert decision.send is None and only(decision).kind == kind
-
-
-def test_at_rest_nothing_is_sent_for_what_is_refused(robot):
-    assert robot.ask(0, bad("jump")).send is None
-
-
-def test_in_lockstep_a_refused_command_is_replaced_so_that_time_goes_on(robot):
-    robot.supervisor._realtime = False
-    sent = robot.ask(0, bad("jump")).send
-    assert sent.seq == 0 and np.array_equal(sent.values, np.tile(HOME, (10, 1)))
 
 
 def test_objects_that_are_called_like_an_arm_are_none(robot):
@@ -627,166 +431,3 @@ def test_objects_that_are_called_like_an_arm_are_none(robot):
         robot.supervisor.release()
         robot.step(contact_pair=np.array([pair], np.uint16), **force)
         assert bool(robot.supervisor.why_not) == stops, pair
-
-
-# -- motion --------------------------------------------------------------------------------------
-
-
-def test_the_limits_are_the_data_sheets():
-    assert np.array_equal(LIMITS.position[:7], JOINT_LIMITS_RAD)
-    assert np.array_equal(LIMITS.velocity, np.tile(MAX_VELOCITY, 2))
-    assert np.array_equal(LIMITS.acceleration, np.tile(MAX_ACCELERATION, 2))
-
-
-def test_speeds_near_the_end_of_the_range():
-    """By hand: joint 2 at 1.5 rad may go up at -0.2 + sqrt(5.17 x 0.2918) = 1.0283 rad/s."""
-    q = np.tile(HOME_RAD, 2)
-    q[1] = 1.5
-    up, down = (LIMITS.speed(q[None], np.full((1, 14), way))[0] for way in (True, False))
-    assert up[1] == pytest.approx(1.0283, abs=1e-4) and down[1] == 2.62
-    q[1] = 1.7837
-    assert LIMITS.speed(q[None], np.ones((1, 14), bool))[0, 1] < 0.005
-    q[5] = 0.5445  # -0.35 + sqrt(11 x 0.00358) < 0
-    assert LIMITS.speed(q[None], np.zeros((1, 14), bool))[0, 5] == 0.0
-
-
-def moving(speed: float) -> Moving:
-    q = np.tile(HOME_RAD, 2)
-    return Moving(q, np.full(14, speed), np.zeros(14))
-
-
-def test_a_stop_is_as_quick_as_the_acceleration_allows():
-    """From 1 rad/s with 0.9 x 0.95 x 10 rad/s^2: six periods."""
-    path = stopped_at_end(LIMITS, moving(1.0))
-    assert len(path) == 6 and breach(LIMITS, moving(1.0), path) is None
-    travelled = path[-1] - np.tile(HOME_RAD, 2)
-    assert travelled == pytest.approx(1.0 * 0.02 * (5 + 4 + 3 + 2 + 1) / 6)
-    assert len(stopped_at_end(LIMITS, moving(0.0))) == 0
-
-
-def test_a_stop_keeps_to_the_path():
-    """Where the path bends, the stop bends with it."""
-    now = moving(0.0)
-    ahead = np.tile(now.position, (40, 1))
-    angle = np.arange(1, 41) / 40 * np.pi / 2
-    ahead[:, 0] += 0.4 * np.sin(angle)
-    ahead[:, 1] += 0.4 * (1 - np.cos(angle))
-    velocity = np.zeros(14)
-    velocity[:2] = (ahead[0] - now.position)[:2] / 0.02
-    stop = brake(LIMITS, Moving(now.position, velocity, np.zeros(14)), ahead)
-    radius = np.hypot(stop[:, 0] - now.position[0], stop[:, 1] - now.position[1] - 0.4)
-    assert radius == pytest.approx(0.4, abs=1e-3) and 3 <= len(stop) < 12
-
-
-def test_slowing_down_a_bend_does_not_cut_it():
-    """A corner at full speed: either along the lines asked for, or not at all."""
-    start, path = moving(0.0), np.tile(np.tile(HOME_RAD, 2), (20, 1))
-    path[:10, 0] += np.linspace(0.08, 0.8, 10)
-    path[10:, 0] += 0.8
-    path[10:, 2] += np.linspace(0.08, 0.8, 10)
-    found, index = slowed(LIMITS, start, path)
-    assert len(found) == len(index) > 20
-    off = found - start.position
-    beside = np.minimum(np.abs(off[:, 2]), np.abs(off[:, 0] - 0.8))
-    assert beside.max() <= safety_motion.STRAY_RAD + 1e-9
-    assert breach(LIMITS, start, found) is None
-
-
-# -- distances -----------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def clearance():
-    return Clearance(LIMITS)
-
-
-def at(arm: str, x: float, y: float, z: float) -> np.ndarray:
-    """Home, but for one hand, which points down at (x, y, z)."""
-    found, pose = HOME.copy(), np.array([x, y, z, 0.0, 1.0, 0.0, 0.0])
-    k = 8 * (arm == "right")
-    found[k : k + 7] = dual_arm().inverse(arm, pose, HOME_RAD)
-    return found
-
-
-def test_nothing_is_jumped_over(clearance):
-    """In one period past the other hand, free before and behind."""
-    before, behind = at("left", 0.25, 0.05, 0.3), at("left", 0.65, 0.05, 0.3)
-    assert clearance.check(before, behind[None]) is None
-    for row in (before, behind):
-        row[8:] = at("right", 0.45, -0.1, 0.3)[8:]
-    assert clearance.check(before, before[None]) is None
-    assert clearance.check(behind, behind[None]) is None
-    found = clearance.check(before, behind[None])
-    assert found is not None and "to the right arm" in found.text
-
-
-@pytest.mark.parametrize("arm", ["left", "right"])
-def test_the_table_is_hit(arm):
-    everywhere = np.array([[[-9.0] * 3, [9.0] * 3]])
-    workspace = {"left": everywhere, "right": everywhere}
-    clearance = Clearance(replace(LIMITS, workspace=workspace))
-    path = np.linspace(HOME, at(arm, 0.45, 0.3 if arm == "left" else -0.3, -0.05), 40)
-    found = clearance.check(HOME, path)
-    assert found.text == f"{arm} arm (link 8) to the table"
-    assert clearance.check(HOME, path[: found.row]) is None
-
-
-def test_a_raised_base_is_farther_from_the_table(clearance):
-    path = np.linspace(HOME, at("left", 0.45, 0.3, -0.05), 40)
-    before = clearance.check(HOME, path).row
-    clearance.set_base_height(0.03)
-    try:
-        assert clearance.check(HOME, path).row > before
-    finally:
-        clearance.set_base_height(0.0)
-
-
-def test_the_workspace_is_that_of_the_tool_centre_point():
-    x, y, z = 0.307, 0.35, 0.487  # of home, see test_kinematics
-    for axis, edge in enumerate((x, y, z)):
-        for sign in (-1, 1):
-            box = np.array([[[-9.0] * 3, [9.0] * 3]])
-            box[0, 0 if sign > 0 else 1, axis] = edge + sign * 0.004
-            narrow = Clearance(replace(LIMITS, workspace={**LIMITS.workspace, "left": box}))
-            assert narrow.check(HOME, HOME[None]) is not None
-            box[0, 0 if sign > 0 else 1, axis] = edge - sign * 0.004
-            assert narrow.check(HOME, HOME[None]) is None
-
-
-# -- fuzz ----------------------------------------------------------------------------------------
-
-
-def test_no_bad_command_of_any_kind_is_executed():
-    fuzz = fuzzing.Fuzz(seed=2, per_situation=60)
-    for k in range(6 * len(fuzzing.KINDS)):
-        fuzz.run(fuzzing.KINDS[k % len(fuzzing.KINDS)])
-    assert fuzz.failures == []
-    assert set(fuzz.counts) == set(fuzzing.KINDS) and fuzz.actions["slowed"] > 0 and fuzz.late > 0
-
-
-@pytest.mark.parametrize(
-    ("weakened", "kinds"),
-    [
-        ("breach", ("velocity", "acceleration")),
-        ("_plausible", ("jump",)),
-        ("_timely", ("future", "replayed")),
-        ("check", ("arms together", "into the table")),
-        ("brake", ("e-stop", "torque")),
-    ],
-)
-def test_the_fuzz_finds_a_supervisor_that_is_not_one(monkeypatch, weakened, kinds):
-    if weakened == "breach":
-        monkeypatch.setattr(safety, "breach", lambda *_: None)
-    elif weakened == "brake":
-        monkeypatch.setattr(safety, "brake", lambda limits, moving, ahead: ahead)
-    elif weakened == "check":
-        monkeypatch.setattr(Clearance, "check", lambda *_: None)
-    else:
-        monkeypatch.setattr(Supervisor, weakened, lambda *_: 0)
-        if weakened == "_plausible":
-            monkeypatch.setattr(safety, "breach", lambda *_: None)
-    fuzz = fuzzing.Fuzz(seed=2)
-    for kind in kinds:
-        for _ in range(8):
-            fuzz.run(kind)
-    assert {failure.partition(":")[0] for failure in fuzz.failures} == set(kinds)

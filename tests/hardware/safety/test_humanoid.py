@@ -12,7 +12,7 @@ from bench_tasks.bags import cdr
 from bench_tasks.robots import embodiments, g1
 from bench_tasks.vocabulary import ROBOT_PART, ActionChunk, ObjectInfo, Scene, WorldState
 from hardware.safety import Supervisor
-from hardware.safety_limits import read_limits
+from hardware.safety.limits import read_limits
 from hardware.unitree.cell import read_cell
 from hardware.unitree.narrowed import narrowed
 

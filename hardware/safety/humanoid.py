@@ -8,8 +8,8 @@ from bench_tasks.robots import g1
 from bench_tasks.robots.g1_kinematics import UpperBody
 from bench_tasks.view import compose
 from bench_tasks.vocabulary import ARMS, Scene, WorldState
-from hardware.safety_clearance import TooNear
-from hardware.safety_limits import Limits
+from hardware.safety.clearance import TooNear
+from hardware.safety.limits import Limits
 from hardware.unitree.clearance import BodyClearance
 
 __all__ = ["HumanoidClearance"]
@@ -19,7 +19,7 @@ TABLE = {"edge_m": 0.24, "depth_m": 0.6, "width_m": 1.2, "thickness_m": 0.04}
 
 
 class HumanoidClearance:
-    """As `safety_clearance.Clearance`, for waist and arms on a pelvis that moves."""
+    """As `clearance.Clearance`, for waist and arms on a pelvis that moves."""
 
     def __init__(self, limits: Limits) -> None:
         """Load the models (about 0.5 s)."""

@@ -1,0 +1,85 @@
+"""What is measured of a robot and must not be. Pure functions."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bench_tasks.vocabulary import ARMS, Scene, WorldState
+from hardware.safety.decision import Refusal
+from hardware.safety.limits import Limits
+
+__all__ = ["danger", "off", "unreadable"]
+
+_HARD = frozenset(f"{arm}_{part}" for arm in ARMS for part in ("arm", "hand"))
+_FINGERS = frozenset(f"{arm}_finger{k}" for arm in ARMS for k in (1, 2))
+"""The parties of contacts that belong to the robot."""
+
+
+def unreadable(limits: Limits, scene: Scene | None, state: WorldState) -> str:
+    """What of a state cannot be used; "" when all can."""
+    # A humanoid's legs come before what is commanded; how many, only the scene says.
+    least = max(len(limits.joint_names), np.size(state.joint_position))
+    joints = len(scene.joint_names) if scene else least
+    sizes = {"joint_position": joints, "joint_velocity": joints, "joint_effort": joints,
+             "gripper_opening": 2, "command": limits.size}  # fmt: skip
+    for name, size in sizes.items():
+        value = np.asarray(getattr(state, name))
+        if value.shape != (size,):
+            return f"{name} has shape {value.shape}, not ({size},)"
+        if not np.isfinite(value).all():
+            return f"{name} holds a number that is not finite"
+    return ""
+
+
+def danger(
+    limits: Limits, scene: Scene | None, state: WorldState, recent: list[np.ndarray]
+) -> Refusal | None:
+    """What is measured and must not be; `recent` as for `off`."""
+    tracking = off(limits, state, recent)[limits.columns]
+    measured = limits.measured
+    for kind, unit, value, most in (
+        ("torque", "Nm", limits.commanded(state.joint_effort),
+         measured["torque_share"] * limits.torque),
+        ("overspeed", "rad/s", limits.commanded(state.joint_velocity),
+         measured["velocity_share"] * limits.fastest),
+        ("tracking", "rad from what it was told", tracking, measured["tracking_rad"]),
+    ):  # fmt: skip
+        over = np.abs(value) / most
+        if not (over <= 1.0).all():
+            joint = int(np.argmax(over))
+            limit = float(np.broadcast_to(most, over.shape)[joint])
+            name = limits.joint_names[joint]
+            return Refusal(kind, f"{name}: {value[joint]:.4g} {unit} (limit {limit:.4g})",
+                           joint=name, value=float(value[joint]), limit=limit)  # fmt: skip
+    return _touching(limits, scene, state)
+
+
+def off(limits: Limits, state: WorldState, recent: list[np.ndarray]) -> np.ndarray:
+    """How far (size,) the arms are from all that they were told within the time they may lag.
+
+    `recent` are the actions (size,) of that time. The hands follow at their own pace, and what
+    they hold keeps them open: as measured.
+    """
+    told = np.array(recent)
+    found = np.zeros(limits.size)
+    low, high = told.min(axis=0)[limits.columns], told.max(axis=0)[limits.columns]
+    joints = limits.commanded(state.joint_position)
+    found[limits.columns] = joints - np.clip(joints, low, high)
+    found[limits.openings] = state.gripper_opening - state.command[limits.openings]
+    return found
+
+
+def _touching(limits: Limits, scene: Scene | None, state: WorldState) -> Refusal | None:
+    if scene is None or not len(state.contact_force):
+        return None
+    names = scene.entities
+    for pair, force in zip(state.contact_pair, state.contact_force, strict=True):
+        parties = [names[k] if k < len(names) else "?" for k in pair]
+        if not any(party in _HARD or party in _FINGERS or party == "?" for party in parties):
+            continue
+        finger = any(party in _FINGERS for party in parties)
+        most = limits.measured["finger_force_n" if finger else "contact_force_n"]
+        if not force <= most:
+            return Refusal("force", f"{' and '.join(parties)} press with {force:.0f} N "
+                           f"(limit {most:g})", value=float(force), limit=most)  # fmt: skip
+    return None

@@ -1,0 +1,309 @@
+"""What a robot has been seen to do, and what it is going to do: until it stands still."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from bench_tasks.vocabulary import ARMS, ActionChunk, WorldState
+from hardware.safety.limits import Limits
+from hardware.safety.motion import Moving, brake, breach
+
+__all__ = ["MOST_GAP", "Plan"]
+
+HOLD_ACTIONS = 10
+"""What stands in lockstep for a command that is not even readable, so that time goes on; in
+realtime the end of every stop, so that one that comes this much late is still taken."""
+HEED_PERIODS = 3
+"""A stop that the robot is not seen to follow by then is sent again: it has not reached it."""
+IGNORED_PERIODS, SLOWING = 5, 0.9
+"""A robot that was told to stop and after so many periods still moves at this share of its speed
+does not listen; heartbeats cease (see `Plan.heeded`)."""
+RUNNING_RAD_S = 0.1
+"""Joints that are measured to move faster, so long after they were to be at rest, run away."""
+MOST_GAP = 250
+"""A state that claims to be farther from the one before is not believed."""
+MOST_LEAD = 5
+
+
+class Plan:
+    """Of one motion, from its first state on. Mutates no array, so that a copy is independent.
+
+    `state` is the newest one, or what is presumed in its place while none comes.
+    """
+
+    def __init__(self, limits: Limits, realtime: bool) -> None:
+        """`realtime`: states come by themselves; else each follows from an action passed on."""
+        self.limits, self.realtime = limits, realtime
+        self.state: WorldState | None = None
+        self.executed: list[np.ndarray] = []
+        """The last three commands executed, oldest first."""
+        self.recent: list[np.ndarray] = []
+        """Those of the last `lag_s`, and the one before, oldest first."""
+        self.rows, self.seq = np.zeros((0, limits.size)), 0
+        """What the arms do from state `seq` on; it ends at rest."""
+        self.lead = limits.lead_periods if realtime else 0
+        """So many periods later the robot does what it is sent: till then what was sent before."""
+        self._seen: tuple[WorldState, list[np.ndarray]] | None = None
+        """The newest state that came and what was executed by then, while a later one is presumed
+        in its place."""
+        self._presumed = self.rows
+        """What is taken to have been executed since."""
+        self._sent: list[ActionChunk] = []
+        """What was sent last, oldest first."""
+        self._missed = False
+        self._stopping = False
+        """Whether the rows are a stop."""
+        self._ignored: tuple[int, float] | None = None
+        """State from which on, and speed (rad/s) with which, a stop has not been followed."""
+        self._rest_seq: int | None = None
+        """State from which on what was stopped is at rest."""
+        self._running = 0
+        """So many states running joints have been measured to move long after that."""
+
+    # -- what is seen ----------------------------------------------------------------------------
+
+    @property
+    def newest(self) -> WorldState | None:
+        """The newest state that has come."""
+        return self._seen[0] if self._seen else self.state
+
+    @property
+    def heeded(self) -> bool:
+        """Whether the robot heeds a stop, by its commands and as it is measured."""
+        if self._running >= IGNORED_PERIODS:
+            return False
+        if self._ignored is None or self.state is None:
+            return True
+        since, speed = self._ignored
+        return self._speed < SLOWING * speed or self.state.seq - since < IGNORED_PERIODS
+
+    @property
+    def _speed(self) -> float:
+        """Of the fastest joint, as commands were executed last, rad/s."""
+        if len(self.executed) < 2:
+            return 0.0
+        step = np.abs(self.executed[-1] - self.executed[-2])[self.limits.columns]
+        return float(step.max()) / self.limits.period_s
+
+    def see(self, state: WorldState, stopped: bool) -> None:
+        """A state has come, later than the newest; `stopped`: nothing may move."""
+        before = self.newest
+        self._see_again(state.seq)
+        gap = state.seq - self.state.seq if self.state is not None and self.executed else 1
+        if gap > 1:  # the command changed evenly in the meantime, for all that is known
+            last = self.executed[-1]
+            steps = np.linspace(last, state.command, gap + 1)[1:-1]
+            self.executed = [*self.executed, *steps[-2:]]
+        self.executed = [*self.executed[-2:], np.array(state.command)]
+        lag = int(self.limits.measured["lag_s"] / self.limits.period_s + 1e-6)
+        self.recent = [*self.recent, self.executed[-1]][-1 - lag :]
+        self.state = state
+        self._look_for_running(state, before, stopped)
+
+    def miss(self, seq: int) -> None:
+        """State `seq` has come, but cannot be read."""
+        self._see_again(seq)
+        self._presume(seq)
+
+    def wait(self, age_s: float) -> None:
+        """The newest state came so long ago: others should have."""
+        if self.newest is not None:
+            periods = min(int(age_s / self.limits.period_s + 1e-6), MOST_GAP)
+            self._presume(self.newest.seq + periods)
+
+    def _presume(self, seq: int) -> None:
+        """State `seq` is not known: take it that what was sent has been done until then."""
+        if self.state is None or seq <= self.state.seq:
+            return
+        if self._seen is None:
+            self._seen = self.state, self.executed
+        for k in range(self.state.seq + 1 - self.seq, seq + 1 - self.seq):
+            row = self.rows[k - 1] if 0 < k <= len(self.rows) else self.executed[-1]
+            self.executed = [*self.executed[-2:], row.copy()]
+            self._presumed = np.concatenate([self._presumed, row[None]])
+        self.state = replace(self.state, seq=seq, command=self.executed[-1])
+
+    def _see_again(self, seq: int) -> None:
+        """State `seq` has come: what was presumed holds no longer, unless that is what it was."""
+        if self._seen is None or self.state is None:
+            return
+        if seq <= self.state.seq:
+            self.state, self.executed = self._seen
+        self._seen, self._presumed = None, self._presumed[:0]
+
+    def _look_for_running(
+        self, state: WorldState, before: WorldState | None, stopped: bool
+    ) -> None:
+        """Count the states in which joints that were told to stop, and should have, move on."""
+        if self._rest_seq is None and stopped:
+            self._rest_seq = state.seq
+        rest = self._rest_seq
+        if rest is None or before is None or state.seq < rest + IGNORED_PERIODS:
+            self._running = 0
+            return
+        passed_s = (state.seq - before.seq) * self.limits.period_s
+        moved = (state.joint_position - before.joint_position) / passed_s
+        speed = np.abs([self.limits.commanded(v) for v in (state.joint_velocity, moved)]).max()
+        self._running = self._running + 1 if speed > RUNNING_RAD_S else 0
+
+    # -- what is to come -------------------------------------------------------------------------
+
+    def coming(self) -> np.ndarray:
+        """Actions (lead, size) that the robot does before anything that is sent now.
+
+        None (0, size) when that cannot be said, since it has not done what it was sent lately.
+        """
+        assert self.state is not None
+        seq, command = self.state.seq, self.state.command
+        last = self._sent_for(seq - 1, self.lead)
+        if self._speed > 0.0 if last is None else np.abs(last - command).max() > 1e-6:
+            return np.zeros((0, self.limits.size))
+        rows = [self._sent_for(seq + k, self.lead) for k in range(self.lead)]
+        known = [command if row is None else row for row in rows]
+        return np.array(known).reshape(-1, self.limits.size)
+
+    def _sent_for(self, seq: int, lead: int) -> np.ndarray | None:
+        """The action that answers state `seq` for a robot with so long a lead, if one was sent."""
+        newest = next((c for c in reversed(self._sent) if c.seq <= seq - lead), None)
+        return newest.values[min(seq - newest.seq, len(newest.values) - 1)] if newest else None
+
+    def begin(self, coming: np.ndarray) -> np.ndarray:
+        """The action (size,) that what is sent now follows on."""
+        assert self.state is not None
+        return coming[-1] if len(coming) else self.state.command
+
+    def moving(self, coming: np.ndarray) -> Moving:
+        """How the arms move when what is sent now begins."""
+        before = [*self.executed, *coming]
+        columns = self.limits.columns
+        return Moving.after([row[columns] for row in before], self.limits.period_s)
+
+    def _ahead(self, coming: np.ndarray) -> np.ndarray:
+        """What of the rows is left behind those, if the arms are where they say."""
+        assert self.state is not None
+        done = self.state.seq - self.seq + len(coming)
+        if not 0 <= done < len(self.rows):
+            return self.rows[:0]
+        if done and np.abs(self.rows[done - 1] - self.begin(coming)).max() > 1e-6:
+            return self.rows[:0]
+        return self.rows[done:]
+
+    # -- what it is told -------------------------------------------------------------------------
+
+    def go(self, send: ActionChunk, rows: np.ndarray) -> None:
+        """From now on the robot does these rows, by what is sent."""
+        self._follow(send, rows)
+        self._stopping, self._ignored = False, None
+        self._rest_seq, self._running = None, 0
+
+    def not_sent(self) -> None:
+        """What was to be sent last did not reach the arms: they do not follow it."""
+        self.rows, self._sent = self.rows[:0], []
+
+    def _follow(self, send: ActionChunk, rows: np.ndarray) -> None:
+        self.rows, self.seq = rows, send.seq
+        before = [chunk for chunk in self._sent if chunk.seq < send.seq]
+        self._sent = [*before[-MOST_LEAD - 2 :], send]
+
+    def halt(self, still: bool, asked: int = 0) -> ActionChunk | None:
+        """Brake from the present state on, and hold: what to send for that, if anything is.
+
+        In lockstep: nothing if the world may stand `still`, else as many actions as were `asked`.
+        """
+        if self.state is None or not self.executed:
+            return None
+        coming = self.coming()
+        moving, begin = self.moving(coming), self.begin(coming)
+        if (np.abs(moving.velocity) > self.limits.velocity).any():
+            # So fast nobody was told to be: nothing is to be concluded from that but to hold.
+            moving = Moving(moving.position, 0.0 * moving.velocity, 0.0 * moving.acceleration)
+        joints = brake(self.limits, moving, self._ahead(coming)[:, self.limits.columns])
+        rows = np.concatenate([coming, self.limits.actions(joints, begin)])
+        if self._rest_seq is None or len(joints):
+            self._rest_seq = self.state.seq + len(rows)
+        last = rows[-1] if len(rows) else begin
+        if not self.realtime:
+            if still:
+                return None
+            count = max(len(rows), min(asked, HOLD_ACTIONS) or HOLD_ACTIONS)
+            rows = np.concatenate([rows, np.tile(last, (count - len(rows), 1))])
+            self._follow(ActionChunk(self.state.seq, rows), rows)
+        else:
+            assert self.newest is not None
+            seq = self.newest.seq
+            rest = not len(joints) and np.abs(rows - begin).max(initial=0.0) == 0.0
+            if rest and not len(self.rows[max(0, seq - self.seq) :]):
+                # At rest, with nothing under way: there it is to stay.
+                self.rows, self.seq, self._sent = self.rows[:0], seq, []
+                return None
+            # It ends in a hold: the world takes a stop that comes late only if there is still
+            # something in it to do, and would follow the plan before it otherwise.
+            rows = np.concatenate([rows, np.tile(last, (HOLD_ACTIONS, 1))])
+            self._follow(ActionChunk(self.state.seq, rows), rows)
+            # A world that has stalled is still at the state that it told of last, and refuses what
+            # answers a later one: what it would have done since goes before the stop.
+            self.rows, self.seq = np.concatenate([self._presumed, rows]), seq
+        self._stopping = True
+        return ActionChunk(self.seq, self.rows)
+
+    # -- whether it is done ----------------------------------------------------------------------
+
+    def astray(self) -> tuple[str, dict[str, Any]] | None:
+        """In realtime: why what comes next is not right, since what was sent is not what was done.
+
+        A command that came a moment too late leaves the arms a period behind: they may go on if
+        that is within the limits. A stop that did not arrive is sent again, and so is one when
+        the arms are anywhere but where the last plan has ended.
+        """
+        assert self.state is not None
+        done, command = self.state.seq - self.seq, self.state.command
+        if not self.realtime or done <= 0 or len(self.executed) < 2:
+            return None
+        over = done >= len(self.rows)
+        told = self.rows[min(done, len(self.rows)) - 1] if len(self.rows) else self.executed[-2]
+        if np.abs(told - command).max() <= 1e-6:
+            self._ignored, self._missed = None, False
+            return None
+        if self._stopping:
+            self._ignored = self._ignored or (self.state.seq, self._speed)
+        again = self._missed
+        self._missed = True
+        if again:
+            self._learn_lead(command)
+        moving, ahead = self.moving(self.rows[:0]), self.rows[done:, self.limits.columns]
+        found = None if over else breach(self.limits, moving, ahead)
+        if found is not None:
+            return (f"the robot did not do what was sent; going on, {found.said(self.limits)}",
+                    found.detail(self.limits))  # fmt: skip
+        if not over and not (
+            self._stopping and self.state.seq - self._sent[-1].seq >= HEED_PERIODS
+        ):
+            return None
+        away = np.abs(told - command)
+        column = int(away.argmax())
+        name, value = self._name_of(column), float(away[column])
+        return (f"the robot does not do what was sent: {name} is {value:.4g} off it",
+                {"joint": name, "value": value})  # fmt: skip
+
+    def _name_of(self, column: int) -> str:
+        """Of a number of an action."""
+        for k, arm in zip(self.limits.openings, ARMS, strict=True):
+            if column == k:
+                return f"the {arm} hand"
+        return self.limits.joint_names[int(np.searchsorted(self.limits.columns, column))]
+
+    def _learn_lead(self, command: np.ndarray) -> None:
+        """Twice running the robot was not where it was sent: it may do things later than thought.
+
+        A stop that is made anew for arms that have not got the one before yet would come too late
+        as well, and so would the next: they would be thrown to and fro.
+        """
+        assert self.state is not None
+        for lead in range(self.lead + 1, MOST_LEAD + 1):
+            sent = self._sent_for(self.state.seq - 1, lead)
+            if sent is not None and np.abs(sent - command).max() <= 1e-6:
+                self.lead = lead
+                return
