@@ -14,9 +14,9 @@ from typing import Any
 
 from bench_tasks import tasks
 from bench_tasks.errors import BenchError, UsageError, unknown
+from bench_tasks.options import build, read_spec
 from bench_tasks.protocols import Planner, Policy
 from bench_tasks.vocabulary import FR3_PAIR
-from policies.planners.options import build, read_spec
 
 __all__ = [
     "PLANNERS", "POLICIES", "check_planner", "check_policy", "load", "make_planner", "make_policy",
@@ -82,7 +82,7 @@ def load(kind: str, name: str, registry: dict[str, str]) -> Any:
 
 
 def _make(role: str, spec: str, registry: dict[str, str]) -> Any:
-    """A fresh object from `name` or `name:key=value,...` (see `planners.options`)."""
+    """A fresh object from `name` or `name:key=value,...` (see `bench_tasks.options`)."""
     name, options = read_spec(spec, role)
     kind = load(role, name, registry)
     try:

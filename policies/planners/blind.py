@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from bench_tasks.errors import UsageError, unknown
+from bench_tasks.options import build
 from bench_tasks.protocols import Planner
 from bench_tasks.vocabulary import (
     Answer,
@@ -16,7 +17,6 @@ from bench_tasks.vocabulary import (
     Question,
     Scene,
 )
-from policies.planners.options import build
 
 __all__ = ["INNER", "BlindPlanner"]
 

@@ -7,8 +7,8 @@ import pytest
 from bench_tasks.config import read_config
 from bench_tasks.errors import UsageError
 from bench_tasks.object_sets import read_set
+from bench_tasks.options import read_spec
 from bench_tasks.yaml_file import read_yaml
-from policies.planners.options import read_spec
 from policies.remote import embodiment
 
 ODD = {

@@ -1,0 +1,192 @@
+"""A probe played with a memory, its file, and its scores."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import random
+
+import pytest
+
+from bench_tasks.errors import UsageError
+from bench_tasks.probes import make_probe
+from bench_tasks.probes.player import Record, play, storage_bytes
+from bench_tasks.probes.runs import Run, RunWriter, read_run
+from bench_tasks.probes.scores import (
+    best_constant,
+    bleu_1,
+    costs,
+    is_right,
+    overlap,
+    score,
+    split,
+)
+from bench_tasks.probes.stream import NOT_MENTIONED, Asked, Item, Query, Reply
+from tests.bench_tasks.probes.conversation_solver import Solver
+
+
+class Solving:
+    """Knows all."""
+
+    def __init__(self):
+        self.solver, self.count = Solver(), 0
+
+    def observe(self, item):
+        self.count += 1
+        self.solver.hear(item)
+
+    def answer(self, query):
+        return Reply(self.solver.answer(query))
+
+    def snapshot(self):
+        return b"x" * self.count
+
+
+class Guessing(Solving):
+    """Knows nothing and says something."""
+
+    def observe(self, item):
+        self.rng = random.Random(0)
+
+    def answer(self, query):
+        return Reply(self.rng.choice(query.choices), 1 / len(query.choices))
+
+
+class Failing(Solving):
+    """Breaks at every question."""
+
+    def answer(self, query):
+        raise ZeroDivisionError("no room")
+
+
+def conversation(seed=0):
+    return make_probe("conversations:mode=text").steps(seed)
+
+
+def ask(gold="tea", *choices, chance=0.25, **tags):
+    return Asked(Query("q", 0, "What?", choices), "UPR", gold, chance, (), tags)
+
+
+def test_every_step_is_played_and_timed():
+    ticks = itertools.count()
+    memory = Solving()
+    records = play(conversation(), memory, clock=lambda: float(next(ticks)))
+    assert [r.step for r in records] == list(conversation())
+    assert all(r.seconds == 1.0 and not r.error for r in records)
+    assert storage_bytes(memory) == memory.count == sum(r.reply is None for r in records)
+    cost = costs(records)
+    assert cost["questions"] == 54 and cost["seconds_per_question"] == 1.0
+    assert cost["seconds_per_session"] * cost["sessions"] == memory.count
+
+
+def test_who_knows_all_is_right_and_who_guesses_at_chance():
+    records = [r for seed in range(6) for r in play(conversation(seed), Solving())]
+    assert score(records).accuracy == 1.0 and score(records).f1 == 1.0
+    records = [r for seed in range(6) for r in play(conversation(seed), Guessing())]
+    found = score(records)
+    assert found.count == 6 * 54 and found.low < found.chance < found.high
+    assert best_constant([r.step for r in records if isinstance(r.step, Asked)])[1] < found.high
+
+
+def test_what_a_memory_raises_is_on_record_and_never_right():
+    records = play(conversation(), Failing())
+    asked = [r for r in records if r.reply is not None]
+    assert {r.error for r in asked} == {"ZeroDivisionError: no room"}
+    found = score(records)
+    assert (found.right, found.errors, found.abstained) == (0, 54, 54)
+
+
+def test_a_probe_is_sent_the_replies_and_a_memory_that_wants_is_told_the_evidence():
+    got, told = [], []
+
+    def steps():
+        got.append((yield Item("i", 1, "s", "Ana", "Hm.")))
+        got.append((yield Asked(Query("q", 2, "What?"), "K", "x", 0.5, ("i",))))
+        got.append((yield Item("j", 3, "s", "Ana", "No.", about="q")))
+
+    memory = Solving()
+    memory.answer = lambda query: Reply("x")
+    memory.tell = told.append
+    play(steps(), memory)
+    assert got == [None, Reply("x"), None] and told == [("i",)]
+
+
+def test_a_run_is_read_as_it_was_written_and_scored_again(tmp_path):
+    path = tmp_path / "a" / "x.run.jsonl"
+    writer = RunWriter(path, "conversations:mode=text", "solving", 0)
+    records = play(conversation(), Solving(), writer.keep)
+    writer.close(123)
+    run = read_run(path)
+    kept = tuple(dataclasses.replace(r, seconds=round(r.seconds, 7)) for r in records)
+    assert run == Run("conversations:mode=text", "solving", 0, kept, 123)
+    assert split(run.records) == split(records)
+
+
+def test_a_broken_off_run_and_a_broken_one_are_told_apart(tmp_path):
+    path = tmp_path / "x.run.jsonl"
+    writer = RunWriter(path, "p", "m", 0)
+    writer.keep(Record(Item("i", 1, "s", "Ana", "Hm.")))
+    writer.close()
+    assert read_run(path).storage_bytes is None
+    path.write_text(path.read_text() + '{"asked": 1}\n')
+    with pytest.raises(UsageError, match="x.run.jsonl line 3: 'seconds'"):
+        read_run(path)
+    path.write_text('{"run": {"format_version": 9}}\n')
+    with pytest.raises(UsageError, match="line 1: format_version must be 1"):
+        read_run(path)
+
+
+def test_words_in_common():
+    found = overlap("The red, RED mug", "a red mug there")
+    assert (found.precision, found.recall) == (2 / 3, 1 / 2)
+    assert found.f1 == pytest.approx(4 / 7)
+    assert overlap("", "x").f1 == overlap("x", "").f1 == 0.0
+    # "red" counts once, as often as in the gold; three words against four: e^(1 - 4/3).
+    assert bleu_1("red red mug", "a red mug there") == pytest.approx(2 / 3 * 0.7165313105737893)
+    assert bleu_1("a red mug there is", "a red mug there") == 4 / 5
+    assert bleu_1("", "x") == 0.0
+
+
+def test_a_choice_must_be_the_gold_to_the_letter_and_free_text_its_words():
+    assert is_right(ask("tea", "tea", "milk"), Reply("tea"))
+    assert not is_right(ask("tea", "tea", "milk"), Reply("Tea"))
+    assert is_right(ask("in the top drawer"), Reply(" In the top drawer."))
+    assert not is_right(ask("A -> B"), Reply("B -> A"))
+    assert not is_right(ask(""), Reply(""))
+
+
+def test_abstaining_is_right_only_where_it_is_the_gold():
+    silent = Reply("", abstained=True)
+    refused = Reply(NOT_MENTIONED, abstained=True)
+    records = [
+        Record(ask("tea", "tea", "milk", "rum", "gin"), Reply("tea")),
+        Record(ask("tea", "tea", "milk", "rum", "gin"), Reply("milk")),
+        Record(ask("tea", "tea", "milk", "rum", "gin"), silent),
+        Record(ask(NOT_MENTIONED, "tea", NOT_MENTIONED, chance=0.5), refused),
+    ]
+    found = score(records)
+    assert (found.count, found.right, found.abstained, found.errors) == (4, 2, 1, 0)
+    assert found.chance == 1.25 / 4 and found.guessing == (2 + 1.25 / 4) / 4
+    assert score([]).count == 0
+
+
+def test_results_are_split_by_what_questions_differ_in():
+    records = [
+        Record(ask("a", turns=9, seconds=100, people=2, modality="text"), Reply("a")),
+        Record(ask("a", turns=10, seconds=86_400 * 30, people=2, modality="both"), Reply("b")),
+        Record(ask("a", turns=2000, seconds=0, people=4), Reply("a")),
+        Record(Item("i", 1, "s", "Ana", "Hm.")),
+    ]
+    found = {name: {value: (s.right, s.count) for value, s in groups.items()}
+             for name, groups in split(records).items()}  # fmt: skip
+    assert found["turns"] == {"0-10 turns": (1, 1), "10-30 turns": (0, 1), "1000+ turns": (1, 1)}
+    assert found["days"] == {"0-1 days": (2, 2), "30-100 days": (0, 1)}
+    assert found["people"] == {"2": (1, 2), "4": (1, 1)}
+    assert found["modality"] == {"both": (0, 1), "text": (1, 1)}
+    assert found["kind"] == {"UPR": (2, 3)} and found["paraphrase"] == {}
+
+
+def test_the_best_constant_answer_is_found():
+    asked = [ask("a", "a", "b"), ask("b", "b", "c"), ask("b", "b", "a")]
+    assert best_constant(asked) == ("the first choice", 1.0)
+    assert best_constant([ask("a", "b", "a"), ask("a", "a", "b")]) == ("'a'", 1.0)
