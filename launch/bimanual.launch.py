@@ -34,11 +34,14 @@ def nodes(context):
     """Check the arguments, then start the nodes; a mistake ends the launch with status 2."""
     names = (*launch_args.ARGUMENTS, *launch_args.RENAMED)
     given = {name: LaunchConfiguration(name).perform(context) for name in names}
+    own = Path(__file__).name
+    # Who includes this one says what the user has typed.
+    file = LaunchConfiguration("launch_file", default=own).perform(context)
     try:
-        launch_args.refuse_undeclared(sys.argv, Path(__file__).name, names)
+        launch_args.refuse_undeclared(sys.argv, own, names)
         settings = launch_args.read(given)
     except BenchError as error:
-        sys.stderr.write(f"bimanual.launch.py: {' '.join(str(error).split())}\n")
+        sys.stderr.write(f"{file}: {' '.join(str(error).split())}\n")
         raise SystemExit(2) from None
     config = settings.config
     clock = {"clock": settings.clock}
@@ -100,7 +103,7 @@ def nodes(context):
         "dynamics": config.dynamics, "image_size": config.image_size,
         "robot": settings.robot, "safety": settings.safety,
         "out": str(Path(config.out).absolute()),
-        "command": launch_args.summary(given, "bimanual.launch.py"), **execution, **clock,
+        "command": launch_args.summary(given, file), **execution, **clock,
         **streams,
     }  # fmt: skip
     started.append(node("task", task))

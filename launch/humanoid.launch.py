@@ -26,7 +26,10 @@ def checked(context):
     declared = (*launch_args.ARGUMENTS, *launch_args.RENAMED)
     try:
         launch_args.refuse_undeclared(sys.argv, Path(__file__).name, declared)
-        return [SetLaunchConfiguration("tasks", humanoid_tasks(names, robot))]
+        return [
+            SetLaunchConfiguration("tasks", humanoid_tasks(names, robot)),
+            SetLaunchConfiguration("launch_file", Path(__file__).name),
+        ]
     except BenchError as error:
         sys.stderr.write(f"humanoid.launch.py: {' '.join(str(error).split())}\n")
         raise SystemExit(2) from None

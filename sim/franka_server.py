@@ -1,9 +1,10 @@
 """One simulated FR3 that speaks Franka's own protocol, with its limits enforced, by franka-sim.
 
 Runs in an environment of its own (requirements/franka_sim.txt): python sim/franka_server.py ADDRESS
-[FD]. With FD, its end of a socket pair, the hand is the one of a scene elsewhere: every 4 ms it
-sends [q (7), dq (7), width that the fingers are asked for, speed] as doubles, and takes the width
-measured there. Without, the hand is franka-sim's empty one.
+[FD [FILE PART]]. With FD, its end of a socket pair, the hand is the one of a scene elsewhere: every
+4 ms it sends [q (7), dq (7), width that the fingers are asked for, speed] as doubles, and takes the
+width measured there. Without, the hand is franka-sim's empty one. FILE is a `black_box`, in which
+it is PART.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench_tasks.robots.fr3 import HOME_RAD, arm_mjcf  # noqa: E402
+from sim.black_box import BlackBox  # noqa: E402
 
 REPORT_S = 0.004
 REPORT = struct.Struct("<16d")
@@ -106,12 +108,16 @@ class SceneHand:
         return GripperStateData(self.width, MAX_WIDTH_M, self.is_grasped, 30)
 
 
-def exchange(end: socket.socket, simulated, hand: SceneHand) -> None:
+def exchange(end: socket.socket, simulated, hand: SceneHand, box: BlackBox, part: int) -> None:
     """Report to the scene and hear from it until it ends; then this process has to, too."""
     end.setblocking(False)
     status = 1
     try:
         while _exchanged(end, simulated, hand):
+            if simulated.data is not None:
+                q, own_s = simulated.get_robot_state()["q"], simulated.data.time
+                box.note(time.monotonic(), part, own_s, q)
+                box.flush()
             time.sleep(REPORT_S)
         status = 0
     except Exception:  # noqa: BLE001 - without this thread the arm would look like one that rests
@@ -155,7 +161,10 @@ def main() -> None:
     )  # fmt: skip
     if hand is not None:
         end = socket.socket(fileno=int(sys.argv[2]))
-        threading.Thread(target=exchange, args=(end, simulated, hand), daemon=True).start()
+        box, part = BlackBox(*sys.argv[3:4]), int((*sys.argv[4:5], 0)[0])
+        threading.Thread(
+            target=exchange, args=(end, simulated, hand, box, part), daemon=True
+        ).start()
     # Its physics are set up by `start`, which then stays, so the file has to stay as well.
     with tempfile.TemporaryDirectory() as folder:
         os.environ["FR3_MJCF"] = str(arm_only(Path(folder)))

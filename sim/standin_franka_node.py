@@ -63,7 +63,7 @@ class StandInNode(StandIn):
             self._servers.append(
                 subprocess.Popen(
                     [python, str(Path(__file__).with_name("franka_server.py")), address,
-                     str(theirs.fileno())],
+                     str(theirs.fileno()), self.black_box, str(len(self._servers))],
                     pass_fds=[theirs.fileno()], env=environment, start_new_session=True,
                 )
             )  # fmt: skip

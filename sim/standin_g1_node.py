@@ -24,6 +24,7 @@ from bench_tasks.robots.unitree_hg import ARM_SDK, JOINTS
 from bench_tasks.ros.node_ros import main as run_node
 from bench_tasks.ros.node_ros import parameter
 from bench_tasks.vocabulary import ActionChunk
+from sim.black_box import BlackBox
 from sim.g1_driven import EXCHANGE_S, DrivenWorld
 from sim.g1_firmware import COMMAND, LAYING_OUT, MEASURED, Firmware
 from sim.standin_ros import CAMERAS, StandIn
@@ -33,6 +34,7 @@ __all__ = ["G1StandInNode", "main"]
 FIRST_TASK = "reach_both_hands"
 """What the robot stands at before anything is laid out: it is on before its driver is."""
 BEHIND_S = 0.1
+UPPER = slice(g1.LEGS, JOINTS)
 HOME_WITHIN_RAD = 0.1
 
 
@@ -42,8 +44,9 @@ class G1StandInNode(StandIn):
     def __init__(self) -> None:
         """Start the robot; UsageError when the driver's environment is not there."""
         self._firmware = Firmware()
-        self._due_s = time.monotonic()
+        self._due_s, self._own_s = time.monotonic(), 0.0
         super().__init__()
+        self._box = BlackBox(self.black_box)
         given = parameter(self, "python", "")
         python = Path(given) if given else Path(sys.prefix) / "unitree/bin/python"
         if not python.exists():
@@ -106,6 +109,7 @@ class G1StandInNode(StandIn):
             return
         hold = np.zeros((1, len(self.world.state.command)))  # whatever: it is driven from outside
         (state,) = self.world.step(ActionChunk(self.world.state.seq, hold))
+        self._box.flush()
         self.show(scene, state)
 
     def _exchange(self, measured: np.ndarray, own: np.ndarray) -> np.ndarray:
@@ -123,6 +127,8 @@ class G1StandInNode(StandIn):
             pass
         except OSError:
             self._lost()
+        self._own_s += EXCHANGE_S
+        self._box.note(time.monotonic(), 0, self._own_s, measured[UPPER])
         try:
             self._end.send(MEASURED.pack(*measured))
         except BlockingIOError:

@@ -26,6 +26,7 @@ from tf2_msgs.msg import TFMessage
 from bench_tasks.bags import cdr
 from bench_tasks.errors import BenchError
 from bench_tasks.images import encode_camera_info, encode_frame
+from bench_tasks.ros.node_ros import parameter
 from bench_tasks.vocabulary import CONTROL_PERIOD_NS, Scene, WorldState
 from sim.cameras import camera_info
 from sim.layout_node import LayoutNode
@@ -40,11 +41,15 @@ JOB_S = 60.0
 
 
 class StandIn(LayoutNode):
-    """A node `layout` whose scene runs by itself; each says for itself what a period of it is."""
+    """A node `layout` whose scene runs by itself; each says for itself what a period of it is.
+
+    The parameter `black_box` names a file in which is kept what the robot's joints did.
+    """
 
     def __init__(self) -> None:
         """Create the topics; `begin` starts the scene."""
         super().__init__()
+        self.black_box = parameter(self, "black_box", "")
         self._jobs: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]]] = queue.SimpleQueue()
         self._tf = self.create_publisher(TFMessage, "/tf", 10)
         self._state = self.create_publisher(

@@ -37,6 +37,8 @@ from bench_tasks.ros.node_ros import main as run_node
 __all__ = ["RecorderNode", "main"]
 
 STATE_TOPIC = "/world/state"
+CAST = ("world", "planner", "policy", "safety", "task")
+"""Whose deaths a recording that is cut off tells of."""
 READ_EVERY_S = 0.05
 """How long messages may lie in the middleware, which keeps thousands."""
 _STAMP = struct.Struct("<iI")
@@ -147,6 +149,8 @@ class RecorderNode(BenchNode):
             self._writer = None
         self._error, self._next_seq, self._gaps = None, 0, []
         self._stamps = {}
+        for node in CAST:
+            self.watch.add(node)
         self._writer = BagWriter(path, manifest)
 
     def _missing(self) -> list[str]:
@@ -187,11 +191,18 @@ class RecorderNode(BenchNode):
         writer.close(more.pop("status", "complete"), **more)
 
     def close(self) -> None:
-        """Complete a bag that is being recorded: it is readable, and says that it was cut off."""
+        """Complete a bag that is being recorded: it is readable, and says why it was cut off.
+
+        A launch ends all nodes when one has died: the task node may not get as far as to say so.
+        """
         if self._writer is not None:
             self._read()
+            died = self.watch.died()
             try:
-                self._writer.close("interrupted")
+                if died:
+                    self._writer.close("failed", cause=f"lost node: {died}")
+                else:
+                    self._writer.close("interrupted")
             except BenchError as error:
                 self.get_logger().error(str(error))
 

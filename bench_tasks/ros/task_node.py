@@ -25,7 +25,7 @@ from bench_tasks.episode import Options, run_episode
 from bench_tasks.errors import BenchError, UnscoredError, UsageError, trace_of
 from bench_tasks.execution import HOLD_S
 from bench_tasks.images import DEFAULT_SIZE
-from bench_tasks.manifest import RunManifest, episode_manifest
+from bench_tasks.manifest import RunManifest, episode_manifest, read_json
 from bench_tasks.reports.outcome import episode_line, results_table
 from bench_tasks.ros.graph_ros import Graph
 from bench_tasks.ros.node_ros import BenchNode, Caller, LostNode, Stopped, parameter
@@ -44,10 +44,20 @@ FINISH_WAIT_S = 10.0
 """How long the recorder may take to get the rest of an episode's messages."""
 CLOSE_S = 1.7
 """How long results may still be written after Ctrl-C."""
+CUT_S = 0.8
+"""Of these: how long the recorder may take to complete the bag."""
 
 
 def _names(text: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+def _is_recording(path: Path) -> bool:
+    """Whether a bag's manifest, which is written last, says that it is not complete yet."""
+    try:
+        return read_json(path / "manifest.json").get("status") == "recording"
+    except UsageError:
+        return True
 
 
 class TaskNode(BenchNode):
@@ -147,7 +157,7 @@ class _Run:
         """Run every episode, write down the results and return the exit status."""
         manifest = self._manifest() if self.config.record else None
         begun = time.perf_counter()
-        status, cause, code = "interrupted", "", 0
+        status, cause, code, cut_off = "interrupted", "", 0, ""
         try:
             recorder = {"recorder": self.node.recorder} if self.config.record else {}
             self.graph.wait_for_nodes(recorder, self.node.startup_s)
@@ -162,16 +172,18 @@ class _Run:
         except RecordingError as error:
             status, cause, code = "failed", str(error), 2
         except Stopped:
+            finished = len(self.done)
             self._interrupted()
-            if not self.node.died:
-                raise
-            status, cause, code = "failed", self.node.died, 1
+            if self.node.died:
+                status, cause, code = "failed", self.node.died, 1
+            else:
+                cut_off = self._cut_off(finished)
         finally:
             self.progress.close()
             wrong = self._write_down(manifest, status, cause, time.perf_counter() - begun)
-        if cause or wrong:
-            sys.stderr.write(f"{cause or wrong}\n")
-            return code or 2
+        if cause or wrong or cut_off:
+            sys.stderr.write(f"{cause or wrong or cut_off}\n")
+            return code or (130 if cut_off else 2)
         return 0 if all(s.evaluated for s in self.done) else 1
 
     def _write_down(
@@ -332,13 +344,18 @@ class _Run:
             planner=self.config.planner, policy=self.config.policy, task_version=task.version,
         )  # fmt: skip
 
+    def _cut_off(self, finished: int) -> str:
+        """The line that `bench_tasks run` ends with, too."""
+        where = f"; results in {self.out}" if self.config.record else ""
+        return f"interrupted: {finished} of {len(self.jobs)} episodes{where}"
+
     def _interrupted(self) -> None:
         """The recorder, told to stop as well, closes its bag: score what there is of it."""
         if self.recording is None:
             return
         path = self._path(*self.recording)
-        end = time.monotonic() + 0.5
-        while time.monotonic() < end and not (path / "metadata.yaml").exists():
+        end = time.monotonic() + CUT_S
+        while time.monotonic() < end and _is_recording(path):
             time.sleep(0.02)
         if path.exists():
             self._count(self._score(*self.recording))

@@ -172,3 +172,6 @@ def test_ctrl_c_ends_everything_and_keeps_what_is_finished(launch, nodes, tmp_pa
     assert node_pids(nodes.domain) == {}
     assert "Traceback" not in log(tmp_path)
     assert json.loads((out / "run.json").read_text())["status"] == "interrupted"
+    done = log(tmp_path).count(": success,")
+    assert done
+    assert f"interrupted: {done} of 50 episodes; results in {out}" in log(tmp_path)
