@@ -172,12 +172,13 @@ class _Run:
         except RecordingError as error:
             status, cause, code = "failed", str(error), 2
         except Stopped:
-            finished = len(self.done)
+            before = len(self.done)
             self._interrupted()
             if self.node.died:
                 status, cause, code = "failed", self.node.died, 1
             else:
-                cut_off = self._cut_off(finished)
+                # The one under way may have been over but for its line.
+                cut_off = self._cut_off(before + sum(s.scored for s in self.done[before:]))
         finally:
             self.progress.close()
             wrong = self._write_down(manifest, status, cause, time.perf_counter() - begun)

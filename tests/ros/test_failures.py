@@ -93,4 +93,18 @@ def test_an_interrupted_episode_is_reported_with_its_reason(nodes, tmp_path):
     assert nodes.running["task"].returncode == 130
     assert "Traceback" not in nodes.logs()
     score = only_score(out)
-    assert not score.success and not score.scored and "incomplete recording" in score.cause
+    assert not score.success and not score.scored
+    assert score.cause == "incomplete recording: the manifest's status is 'interrupted'"
+
+
+def test_the_recorder_names_who_died_when_the_task_node_cannot(nodes, tmp_path):
+    out = tmp_path / "out"
+    nodes.start_all(out, tasks="lift_pot", policy="random")
+    nodes.wait_for_file(out / "lift_pot" / "000000" / "000000_0.mcap", at_least=100_000)
+    task = nodes.running.pop("task")
+    task.kill()
+    task.wait()
+    nodes.stop(signal.SIGINT)  # as a launch does then, at once
+    manifest = json.loads((out / "lift_pot" / "000000" / "manifest.json").read_text())
+    told = manifest["status"], manifest["cause"]
+    assert told == ("failed", "lost node: node /task is gone"), nodes.log("recorder")
