@@ -21,6 +21,9 @@ MEMORIES: dict[str, str] = {
     "none": "policies.memory.plain:NoMemory",
     "full": "policies.memory.plain:FullMemory",
     "window": "policies.memory.plain:WindowMemory",
+    "rag": "policies.memory.rag:RagMemory",
+    "mma": "policies.memory.mma:MmaMemory",
+    "structured": "policies.memory.structured:StructuredMemory",
     "oracle": "policies.memory.plain:OracleMemory",
 }
 """Memory name -> where its class is."""

@@ -14,6 +14,8 @@ from policies.memory.store import Store
 __all__ = ["SNAPSHOT_VERSION", "KeptMemory", "Reader"]
 
 SNAPSHOT_VERSION = 1
+SOME = 256
+"""Items that are taken in at once."""
 
 
 class Reader(Protocol):
@@ -29,7 +31,9 @@ class KeptMemory:
 
     name = ""
     derives: tuple[str, ...] = ()
-    """What of the store's derived tables it uses; `_derive` fills each."""
+    """What it derives of each item before that is acknowledged, by name; see `_derive`."""
+    later: tuple[str, ...] = ()
+    """What it derives only before it is needed, since it takes long; see `_make`."""
 
     def __init__(
         self, path: str | Path | None, user: str, reader: Reader, options: Any = None
@@ -38,7 +42,11 @@ class KeptMemory:
         self.options = options
         self.reader = reader
         self.store = Store(path, user)
+        self._opened()
         self._catch_up()
+
+    def _opened(self) -> None:
+        """Make what needs the open store."""
 
     def observe(self, item: Item) -> None:
         """Keep an item: when this returns, it survives the death of the process.
@@ -53,16 +61,26 @@ class KeptMemory:
     def _catch_up(self) -> None:
         """Take into what is derived whatever was kept since, by whomever."""
         for name in self.derives:
-            if self.store.missing(name):
+            while self.store.missing(name, 1):
                 with self.store.writing():
-                    new = self.store.missing(name)  # Now that nobody else takes them in.
-                    if new:
-                        self._derive(name, new)
-                        self.store.taken(name, new[-1][0])
+                    # Asked again now that nobody else takes them in.
+                    self._take(name, self.store.missing(name, SOME), None)
 
-    def _derive(self, name: str, new: list[tuple[int, Item]]) -> None:
-        """Take new items, with their numbers, into a derived table, in a transaction."""
+    def _take(self, name: str, new: list[tuple[int, Item]], made: Any) -> None:
+        if new:
+            self._derive(name, new, made)
+            self.store.taken(name, new[-1][0])
+
+    def _derive(self, name: str, new: list[tuple[int, Item]], made: Any) -> None:
+        """Take new items, with their numbers, into a derived table, in a transaction.
+
+        `made` is what `_make` made of them.
+        """
         raise NotImplementedError(f"{self.name} derives nothing")
+
+    def _make(self, name: str, new: list[tuple[int, Item]]) -> Any:
+        """What takes long of deriving, outside of any transaction."""
+        raise NotImplementedError(f"{self.name} derives nothing later")
 
     def recall(self, query: Query) -> list[Item]:
         """The items to answer from, the best first. Changes nothing of what is remembered."""
@@ -75,6 +93,12 @@ class KeptMemory:
     def settle(self) -> None:
         """Do now, while nobody waits, what the next answer would have to do first."""
         self._catch_up()
+        for name in self.later:
+            while new := self.store.missing(name, SOME):
+                made = self._make(name, new)
+                with self.store.writing():
+                    if self.store.missing(name, 1)[:1] == new[:1]:
+                        self._take(name, new, made)
 
     def snapshot(self) -> bytes:
         """All that is remembered of this user, one JSON text a line."""
@@ -100,6 +124,10 @@ class KeptMemory:
             self._catch_up()
         self.store.scrub()
         return count
+
+    def size_bytes(self) -> int:
+        """Of the file, which may hold other users' memories too."""
+        return self.store.size_bytes()
 
     def close(self) -> None:
         """Let go of the file. Nothing is lost by not calling it."""

@@ -9,7 +9,10 @@ from typing import Protocol
 from bench_tasks.probes.stream import Item, Picture
 from bench_tasks.probes.talk import meanings
 
-__all__ = ["Fact", "FactList", "Facts", "Looks", "facts_beside", "facts_of"]
+__all__ = [
+    "LASTS", "OF_HIMSELF", "SAID", "SEEN", "Fact", "FactList", "Facts", "Looks", "facts_beside",
+    "facts_of", "rank",
+]  # fmt: skip
 
 Looks = Callable[[Picture], tuple[str, ...]]
 """Names the colours of the things that a picture shows, the largest first."""
@@ -33,6 +36,20 @@ class Fact:
     stamp_ns: int
     beside: tuple[str, ...] = ()
     """Further items that it rests on, as the picture that `this one` meant."""
+    ends: bool = False
+    """Whether it tells of a change: what anybody said before does not contradict it, it is over."""
+
+
+LASTS = frozenset({"did"})
+"""Relations in which a new value does not end an old one: somebody does many things."""
+SAID, OF_HIMSELF, SEEN = 0, 1, 2
+
+
+def rank(fact: Fact) -> int:
+    """What it rests on: somebody's word, his word on himself, or what was seen."""
+    if not fact.speaker or fact.beside:
+        return SEEN
+    return OF_HIMSELF if fact.subject.split("\n")[0] == fact.speaker else SAID
 
 
 def facts_of(items: Iterable[Item], looks: Looks) -> list[Fact]:
@@ -91,7 +108,8 @@ def _facts(
     who = item.speaker
 
     def fact(relation: str, subject: str, value: str, *beside: str) -> Fact:
-        return Fact(relation, subject, value, item.id, who, item.stamp_ns, beside)
+        ends = kind in ("changed", "put")
+        return Fact(relation, subject, value, item.id, who, item.stamp_ns, beside, ends)
 
     if kind in ("has", "changed"):
         return [fact(slots["attribute"], who, slots["value"])]

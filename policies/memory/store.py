@@ -38,6 +38,7 @@ CREATE TABLE items (
   stamp_ns INTEGER NOT NULL, session TEXT NOT NULL, speaker TEXT NOT NULL, text TEXT NOT NULL,
   about TEXT, hash BLOB, picture TEXT, UNIQUE (user, id));
 CREATE INDEX items_of_user ON items (user);
+CREATE INDEX shown ON items (user, session, speaker, stamp_ns) WHERE picture IS NOT NULL;
 CREATE TABLE pictures (
   p INTEGER PRIMARY KEY, user INTEGER NOT NULL, hash BLOB NOT NULL, data BLOB NOT NULL,
   UNIQUE (user, hash));
@@ -49,9 +50,12 @@ CREATE INDEX vectors_of_user ON vectors (user);
 CREATE TABLE facts (
   f INTEGER PRIMARY KEY, user INTEGER NOT NULL, relation TEXT NOT NULL, subject TEXT NOT NULL,
   value TEXT NOT NULL, speaker TEXT NOT NULL, item TEXT NOT NULL, beside TEXT NOT NULL,
-  from_ns INTEGER NOT NULL, until_ns INTEGER);
-CREATE INDEX facts_by_subject ON facts (user, relation, subject, value);
-CREATE INDEX facts_by_value ON facts (user, relation, value);
+  ends INTEGER NOT NULL, from_ns INTEGER NOT NULL, until_ns INTEGER, rank INTEGER NOT NULL);
+CREATE INDEX facts_by_subject ON facts (user, subject, relation, value);
+CREATE INDEX facts_by_value ON facts (user, value, relation);
+CREATE TABLE sources (
+  user INTEGER NOT NULL, speaker TEXT NOT NULL, confirmed INTEGER NOT NULL,
+  contradicted INTEGER NOT NULL, PRIMARY KEY (user, speaker)) WITHOUT ROWID;
 CREATE TABLE notes (
   user INTEGER NOT NULL, key TEXT NOT NULL, stamp_ns INTEGER NOT NULL, body TEXT NOT NULL,
   PRIMARY KEY (user, key)) WITHOUT ROWID;
@@ -199,13 +203,14 @@ class Store:
 
     # What is derived
 
-    def missing(self, name: str) -> list[tuple[int, Item]]:
-        """The items (with their numbers) that have not been taken into what is derived."""
+    def missing(self, name: str, most: int) -> list[tuple[int, Item]]:
+        """The first items (with their numbers) not yet taken into what is derived."""
         upto = self.one(
             "SELECT upto FROM derived WHERE user = ? AND name = ?", self.user, name
         ) or 0  # fmt: skip
-        sql = f"SELECT i.n, {COLUMNS} {FROM_ITEMS} WHERE i.user = ? AND i.n > ? ORDER BY i.n"
-        return [(row[0], _item(row[1:])) for row in self.rows(sql, self.user, upto)]
+        sql = f"SELECT i.n, {COLUMNS} {FROM_ITEMS} WHERE i.user = ? AND i.n > ?"
+        sql += " ORDER BY i.n LIMIT ?"
+        return [(row[0], _item(row[1:])) for row in self.rows(sql, self.user, upto, most)]
 
     def taken(self, name: str, upto: int) -> None:
         """Note that all items to this number have been taken into what is derived."""
@@ -228,10 +233,10 @@ class Store:
                 return 0
             db.executemany("DELETE FROM items WHERE n = ?", [(n,) for n, _ in gone])
             db.executemany("DELETE FROM vectors WHERE n = ?", [(n,) for n, _ in gone])
-            for table in ("facts", "notes", "derived"):
-                keep = "AND name = 'vectors'" if table == "derived" else ""
-                negated = keep.replace("=", "<>")
-                db.execute(f"DELETE FROM {table} WHERE user = ? {negated}", (self.user,))
+            # What may rest on several items is made again from those that are left.
+            for table in ("facts", "sources", "notes", "derived"):
+                kept = "AND name <> 'vectors'" if table == "derived" else ""
+                db.execute(f"DELETE FROM {table} WHERE user = ? {kept}", (self.user,))
             # Entries deleted from a full-text index stay in it until it is merged; a new one has
             # never had them.
             db.execute(f"DROP TABLE IF EXISTS {self.words}")
@@ -256,6 +261,10 @@ class Store:
                     "log; forget again when it has ended"
                 )
             time.sleep(0.05)
+
+    def size_bytes(self) -> int:
+        """Of the file, with all its users, without the log that is taken into it now and then."""
+        return self.one("PRAGMA page_count") * self.one("PRAGMA page_size")
 
     def close(self) -> None:
         """Let go of the file."""

@@ -15,9 +15,9 @@ from torch import Tensor
 from bench_tasks.bags.demonstration import Demonstration
 from bench_tasks.errors import UsageError
 from bench_tasks.vocabulary import ARM_COLUMNS
+from policies.sentences import embed
 from policies.wam.apart import told
 from policies.wam.shape import Shape, mosaic
-from policies.wam.text import embed
 
 __all__ = ["Rows", "Scaler", "rows_of"]
 

@@ -16,11 +16,11 @@ from bench_tasks.errors import BenchError, UsageError
 from bench_tasks.verdicts.dreams import DREAM
 from bench_tasks.vocabulary import ActionChunk, Metadata, Observation, Plan, Scene, WorldState
 from policies.pictures import rgb
+from policies.sentences import embed
 from policies.wam.checkpoint import Checkpoint, load_checkpoint
 from policies.wam.flow import sample, usual_steps
 from policies.wam.model import Cache, joined
 from policies.wam.shape import Shape, mosaic
-from policies.wam.text import embed
 from policies.wam.watch import Watch
 
 __all__ = ["WamOptions", "WamPolicy"]

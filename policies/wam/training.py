@@ -17,12 +17,12 @@ from typing import Any
 
 from bench_tasks.errors import UsageError, unknown
 from bench_tasks.manifest import environment, read_json, utc_now, writable_folder, write_json
+from policies.sentences import embed
 from policies.wam.checkpoint import load_checkpoint
 from policies.wam.distill import load_teacher
 from policies.wam.flow import SCHEDULES
 from policies.wam.rows_cache import Loaded, load_rows
 from policies.wam.shape import Shape
-from policies.wam.text import embed
 from policies.wam.train import Recipe, Trainer
 from policies.wam.train_report import write_report
 

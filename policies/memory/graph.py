@@ -1,0 +1,129 @@
+"""Facts as a small graph in the store: who or what, how related, to what, said by whom, from when.
+
+Nodes are persons, things, words, places and events; an edge is a fact, and holds from when it was
+said until the same speaker said otherwise, or anybody that it was changed. `this one` is resolved
+when it is said. Nothing is overwritten: what held at any time can be asked for.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from bench_tasks.probes.stream import Item
+from policies.memory.facts import LASTS, SAID, Fact, Looks, facts_beside, rank
+from policies.memory.store import Store
+
+__all__ = ["Graph"]
+
+COLUMNS = "relation, subject, value, item, speaker, from_ns, beside, ends"
+
+
+class Graph:
+    """The facts of a store's user."""
+
+    def __init__(self, store: Store, looks: Looks) -> None:
+        """`looks` names the colours in a picture."""
+        self._store, self._looks = store, looks
+
+    def take(self, new: Iterable[tuple[int, Item]]) -> None:
+        """Add what items say, in a transaction. They may come in any order of their stamps."""
+        for _, item in new:
+            for fact in facts_beside(item, self._shown(item), self._looks):
+                if fact.relation not in LASTS:
+                    self._judge(fact)
+                self._add(fact)
+
+    def _shown(self, item: Item) -> Item | None:
+        """What `this one` means in an item: the last picture that its speaker showed there."""
+        if item.picture is not None:
+            return item
+        before = self._store.items(
+            "AND i.session = ? AND i.speaker = ? AND i.picture IS NOT NULL"
+            " AND (i.stamp_ns, i.id) <= (?, ?) ORDER BY i.stamp_ns DESC, i.id DESC LIMIT 1",
+            item.session, item.speaker, item.stamp_ns, item.id,
+        )  # fmt: skip
+        return before[0] if before else None
+
+    def _add(self, fact: Fact) -> None:
+        group = (self._store.user, fact.relation, fact.subject)
+        until = None
+        with self._store.writing() as db:
+            if fact.relation not in LASTS:
+                of_it = "user = ? AND relation = ? AND subject = ?"
+                until = db.execute(
+                    f"SELECT min(from_ns) FROM facts WHERE {of_it} AND from_ns > ?"
+                    " AND (speaker = ? OR ends)",
+                    (*group, fact.stamp_ns, fact.speaker),
+                ).fetchone()[0]
+                db.execute(
+                    f"UPDATE facts SET until_ns = ? WHERE {of_it} AND from_ns <= ?"
+                    " AND (speaker = ? OR ?) AND (until_ns IS NULL OR until_ns > ?)",
+                    (fact.stamp_ns, *group, fact.stamp_ns, fact.speaker, fact.ends, fact.stamp_ns),
+                )
+            values = (
+                *group, fact.value, fact.item, fact.speaker, fact.stamp_ns,
+                json.dumps(fact.beside), fact.ends, until, rank(fact),
+            )  # fmt: skip
+            db.execute(
+                f"INSERT INTO facts (user, {COLUMNS}, until_ns, rank)"
+                f" VALUES ({','.join('?' * len(values))})", values,
+            )  # fmt: skip
+
+    def _judge(self, fact: Fact) -> None:
+        """Count whose word a new fact confirms or contradicts, or whether it is confirmed."""
+        where = "relation = ? AND subject = ? AND rank > 0"
+        group = (fact.relation, fact.subject)
+        known = self._where(
+            f"{where} AND from_ns <= ?", *group, fact.stamp_ns, order="from_ns DESC LIMIT 1"
+        ) or self._where(where, *group, order="from_ns LIMIT 1")  # fmt: skip
+        if rank(fact) == SAID:
+            pairs = [(fact, one) for one in known]
+        else:
+            pairs = [] if known else [(one, fact) for one in self.find(*group)]
+        for said, true in pairs:
+            right = said.value == true.value
+            if said.speaker != true.speaker:
+                self._store.rows(
+                    "INSERT INTO sources VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
+                    " confirmed = confirmed + excluded.confirmed,"
+                    " contradicted = contradicted + excluded.contradicted",
+                    self._store.user, said.speaker, int(right), int(not right),
+                )  # fmt: skip
+
+    def record(self, speaker: str) -> tuple[int, int]:
+        """How often what a speaker said of others was confirmed, and contradicted."""
+        counted = self._store.rows(
+            "SELECT confirmed, contradicted FROM sources WHERE user = ? AND speaker = ?",
+            self._store.user, speaker,
+        )  # fmt: skip
+        return counted[0] if counted else (0, 0)  # type: ignore[return-value]
+
+    def find(self, relation: str, subject: str | None = None, value: str | None = None
+             ) -> list[Fact]:
+        """As of `Facts`: all that was ever said of it."""
+        more = {"subject": subject, "value": value}
+        return self._where("relation = ?", relation, more=more)
+
+    def at(self, stamp_ns: int, relation: str, subject: str | None = None) -> list[Fact]:
+        """What held at a time: of each speaker who said anything the last that he had said."""
+        holds = "relation = ? AND from_ns <= ? AND (until_ns IS NULL OR until_ns > ?)"
+        return self._where(holds, relation, stamp_ns, stamp_ns, more={"subject": subject})
+
+    def about(self, node: str) -> list[Fact]:
+        """The facts that lead to or from a node."""
+        return self._where("(subject = ? OR value = ?)", node, node)
+
+    def _where(
+        self, where: str, *values: Any, more: dict[str, str | None] | None = None,
+        order: str = "from_ns, item, f",
+    ) -> list[Fact]:
+        for column, wanted in (more or {}).items():
+            if wanted is not None:
+                where, values = f"{where} AND {column} = ?", (*values, wanted)
+        rows = self._store.rows(
+            f"SELECT {COLUMNS} FROM facts WHERE user = ? AND {where} ORDER BY {order}",
+            self._store.user, *values,
+        )  # fmt: skip
+        return [Fact(*row[:6], tuple(json.loads(row[6])), bool(row[7])) for row in rows]

