@@ -7,7 +7,7 @@ dataclass if it has any. It is then tested by the contract in tests/policies/mem
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bench_tasks.errors import UsageError
 from bench_tasks.protocols import Memory
@@ -22,6 +22,7 @@ MEMORIES: dict[str, str] = {
     "full": "policies.memory.plain:FullMemory",
     "window": "policies.memory.plain:WindowMemory",
     "rag": "policies.memory.rag:RagMemory",
+    "notes": "policies.memory.notes:NotesMemory",
     "mma": "policies.memory.mma:MmaMemory",
     "structured": "policies.memory.structured:StructuredMemory",
     "oracle": "policies.memory.plain:OracleMemory",
@@ -30,12 +31,14 @@ MEMORIES: dict[str, str] = {
 
 
 def make_memory(
-    spec: str, path: str | Path | None = None, user: str = "robot", reader: Reader | None = None
+    spec: str, path: str | Path | None = None, user: str = "robot", reader: Reader | None = None,
+    **more: Any,
 ) -> Memory:
     """The memory `name` or `name:key=value,...` of a user, in a file that may hold others' too.
 
     Without a path all is kept in this process. `reader` answers from what is recalled: by rules and
-    blind to pictures when none is given. UsageError lists the valid names or options.
+    blind to pictures when none is given. `more` is for the back end, as the `writer` of `notes`.
+    UsageError lists the valid names or options.
     """
     # Imported here: `policies` itself is imported before this, and must not need what we need.
     from policies import load
@@ -46,10 +49,10 @@ def make_memory(
     kind = load("memory", name, MEMORIES)
     reader = reader or RuleReader(lambda picture: ())
     if hasattr(kind, "Options"):
-        return kind(path, user, reader, build(name, kind.Options, options, "memory"))
+        return kind(path, user, reader, build(name, kind.Options, options, "memory"), **more)
     if options:
         raise UsageError(f"memory {name} takes no options, got {', '.join(sorted(options))}")
-    return kind(path, user, reader)
+    return kind(path, user, reader, **more)
 
 
 def check_memory(spec: str) -> None:

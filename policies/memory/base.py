@@ -14,9 +14,6 @@ from policies.memory.store import Store
 __all__ = ["SNAPSHOT_VERSION", "KeptMemory", "Reader"]
 
 SNAPSHOT_VERSION = 1
-SOME = 256
-"""Items that are taken in at once."""
-
 
 class Reader(Protocol):
     """Answers from items; by rules, or a model."""
@@ -34,6 +31,8 @@ class KeptMemory:
     """What it derives of each item before that is acknowledged, by name; see `_derive`."""
     later: tuple[str, ...] = ()
     """What it derives only before it is needed, since it takes long; see `_make`."""
+    at_once = 256
+    """So many items are taken in at once."""
 
     def __init__(
         self, path: str | Path | None, user: str, reader: Reader, options: Any = None
@@ -64,7 +63,7 @@ class KeptMemory:
             while self.store.missing(name, 1):
                 with self.store.writing():
                     # Asked again now that nobody else takes them in.
-                    self._take(name, self.store.missing(name, SOME), None)
+                    self._take(name, self.store.missing(name, self.at_once), None)
 
     def _take(self, name: str, new: list[tuple[int, Item]], made: Any) -> None:
         if new:
@@ -94,7 +93,7 @@ class KeptMemory:
         """Do now, while nobody waits, what the next answer would have to do first."""
         self._catch_up()
         for name in self.later:
-            while new := self.store.missing(name, SOME):
+            while new := self.store.missing(name, self.at_once):
                 made = self._make(name, new)
                 with self.store.writing():
                     if self.store.missing(name, 1)[:1] == new[:1]:

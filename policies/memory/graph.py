@@ -15,9 +15,21 @@ from bench_tasks.probes.stream import Item
 from policies.memory.facts import LASTS, SAID, Fact, Looks, facts_beside, rank
 from policies.memory.store import Store
 
-__all__ = ["Graph"]
+__all__ = ["Graph", "shown_with"]
 
 COLUMNS = "relation, subject, value, item, speaker, from_ns, beside, ends"
+
+
+def shown_with(store: Store, item: Item) -> Item | None:
+    """What `this one` means in an item: the last picture that its speaker showed there."""
+    if item.picture is not None:
+        return item
+    before = store.items(
+        "AND i.session = ? AND i.speaker = ? AND i.picture IS NOT NULL"
+        " AND (i.stamp_ns, i.id) <= (?, ?) ORDER BY i.stamp_ns DESC, i.id DESC LIMIT 1",
+        item.session, item.speaker, item.stamp_ns, item.id,
+    )  # fmt: skip
+    return before[0] if before else None
 
 
 class Graph:
@@ -30,21 +42,10 @@ class Graph:
     def take(self, new: Iterable[tuple[int, Item]]) -> None:
         """Add what items say, in a transaction. They may come in any order of their stamps."""
         for _, item in new:
-            for fact in facts_beside(item, self._shown(item), self._looks):
+            for fact in facts_beside(item, shown_with(self._store, item), self._looks):
                 if fact.relation not in LASTS:
                     self._judge(fact)
                 self._add(fact)
-
-    def _shown(self, item: Item) -> Item | None:
-        """What `this one` means in an item: the last picture that its speaker showed there."""
-        if item.picture is not None:
-            return item
-        before = self._store.items(
-            "AND i.session = ? AND i.speaker = ? AND i.picture IS NOT NULL"
-            " AND (i.stamp_ns, i.id) <= (?, ?) ORDER BY i.stamp_ns DESC, i.id DESC LIMIT 1",
-            item.session, item.speaker, item.stamp_ns, item.id,
-        )  # fmt: skip
-        return before[0] if before else None
 
     def _add(self, fact: Fact) -> None:
         group = (self._store.user, fact.relation, fact.subject)

@@ -72,5 +72,4 @@ class OracleMemory(KeptMemory):
 
     def recall(self, query: Query) -> list[Item]:
         """The items told."""
-        marks = ",".join("?" * len(self.told))
-        return self.store.items(f"AND i.id IN ({marks})", *self.told)
+        return self.store.by_id(self.told)

@@ -60,10 +60,7 @@ class StructuredMemory(RagMemory):
         facts.sort(key=lambda fact: -fact.stamp_ns)
         ids = dict.fromkeys(answer_from(query, self.graph).used)
         ids |= dict.fromkeys(one for fact in facts for one in (fact.item, *fact.beside))
-        wanted = list(ids)[: self.options.items]
-        marks = ",".join("?" * len(wanted))
-        by_id = {item.id: item for item in self.store.items(f"AND i.id IN ({marks})", *wanted)}
-        found = {one: by_id[one] for one in wanted if one in by_id}
+        found = {item.id: item for item in self.store.by_id(list(ids)[: self.options.items])}
         for item in self.store.numbered(self.search(asked_in(query), self.options.items)):
             found.setdefault(item.id, item)
         return list(found.values())[: self.options.items]
