@@ -116,6 +116,11 @@ class Graph:
         """The facts that lead to or from a node."""
         return self._where("(subject = ? OR value = ?)", node, node)
 
+    def said_by(self, items: Iterable[Item]) -> list[Fact]:
+        """The facts that these items said."""
+        ids = [item.id for item in items]
+        return self._where(f"item IN ({','.join('?' * len(ids))})", *ids)
+
     def _where(
         self, where: str, *values: Any, more: dict[str, str | None] | None = None,
         order: str = "from_ns, item, f",

@@ -24,7 +24,7 @@ import numpy as np
 
 from bench_tasks.errors import UsageError
 from bench_tasks.probes.stream import NOT_MENTIONED, Item, Query, Reply
-from policies.memory.facts import LASTS, Fact, FactList, facts_of, rank
+from policies.memory.facts import LASTS, Fact, FactList, rank
 from policies.memory.graph import Graph
 from policies.memory.rag import RagMemory, RagOptions
 from policies.memory.reader import RuleReader, answer_from
@@ -68,8 +68,7 @@ class MmaMemory(RagMemory):
             raise UsageError(
                 f"memory mma: half_life_days must be more than 0, got {self.options.half_life_days}"
             )
-        self.looks = getattr(self.reader, "looks", lambda picture: ())
-        self.graph = Graph(self.store, self.looks)
+        self.graph = Graph(self.store, getattr(self.reader, "looks", lambda picture: ()))
         self.sources = Sources(self.graph, self.options.sources)
 
     def _derive(self, name: str, new: list[tuple[int, Item]], made: object) -> None:
@@ -83,7 +82,7 @@ class MmaMemory(RagMemory):
         self.settle()
         numbers = self.search(asked_in(query), self.options.items)
         items = self.store.numbered(numbers)
-        facts = facts_of(items, self.looks)
+        facts = self.graph.said_by(items)
         ages = np.array([query.stamp_ns - item.stamp_ns for item in items], float) / DAY_NS
         rows = self.vectors.rows(numbers)
         trust = np.array([self._trust(item, facts) for item in items])
@@ -106,7 +105,7 @@ class MmaMemory(RagMemory):
         if not isinstance(self.reader, RuleReader):
             return super().answer(query)
         found = self.weighed(query)
-        view = _Trusted(found, facts_of((item for item, _ in found), self.looks))
+        view = _Trusted(found, self.graph.said_by(item for item, _ in found))
         reply = answer_from(query, view)
         if reply.abstained:
             return reply

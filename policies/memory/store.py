@@ -53,6 +53,7 @@ CREATE TABLE facts (
   ends INTEGER NOT NULL, from_ns INTEGER NOT NULL, until_ns INTEGER, rank INTEGER NOT NULL);
 CREATE INDEX facts_by_subject ON facts (user, subject, relation, value);
 CREATE INDEX facts_by_value ON facts (user, value, relation);
+CREATE INDEX facts_by_item ON facts (user, item);
 CREATE TABLE sources (
   user INTEGER NOT NULL, speaker TEXT NOT NULL, confirmed INTEGER NOT NULL,
   contradicted INTEGER NOT NULL, PRIMARY KEY (user, speaker)) WITHOUT ROWID;
