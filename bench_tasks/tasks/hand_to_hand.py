@@ -105,7 +105,8 @@ class HandToHand(HumanoidTask):
         giver = view.scene.params["giver"]
         taker, side = other_arm(giver), _side(giver)
         if _alone(view, taker):  # it swings for a while
-            return [(SkillCall("move_by", taker, {"offset": [0.0, 0.0, 0.0]}),)] * WAITS
+            still = {"offset": [0.0, 0.0, 0.0]}  # both: with one alone the waist goes home
+            return [tuple(SkillCall("move_by", arm, still) for arm in ARMS)] * WAITS
         x, y, z = _middle(view)
         hands = dict(zip(ARMS, view.state.ee_pose, strict=True))
 

@@ -12,7 +12,10 @@ import pytest
 
 from bench_tasks.errors import UsageError
 from bench_tasks.robots import embodiments, g1
+from bench_tasks.robots.g1_kinematics import upper_body
+from bench_tasks.view import compose
 from bench_tasks.vocabulary import ARMS, Observation, Plan, SkillCall
+from policies import humanoid
 from policies.humanoid import MISSED_M, HumanoidOptions, HumanoidPolicy
 from sim.world import SimWorld
 
@@ -41,11 +44,13 @@ class Robot:
         self.policy.reset(self.scene, 0)
         self.policy.accept(Plan(plan))
         self.said: dict = {}
+        self.told: list[np.ndarray] = []
         while not self.said and self.state.seq < 1000:
             chunk = self.policy.infer(Observation(self.state))
             if chunk.needs_plan:
                 self.said = chunk.detail
                 break
+            self.told.extend(chunk.values)
             seq = self.state.seq + len(chunk.values)
             self.state = replace(
                 self.state, seq=seq, stamp_ns=seq * 20_000_000, command=chunk.values[-1]
@@ -151,3 +156,71 @@ def test_a_step_can_be_told_to_stay_on_its_goal(begun):
 def test_a_time_to_settle_that_is_none_is_named(value):
     with pytest.raises(UsageError, match=f"settle_s must be from 0 to 60, got {value}"):
         HumanoidOptions(settle_s=float(value))
+
+
+def hand_in_world(begun, joints: np.ndarray) -> np.ndarray:
+    """Where the left hand is (3,) with the pelvis as it was in the beginning."""
+    scene, state = begun
+    pelvis = state.object_pose[scene.index(g1.PELVIS)]
+    return compose(pelvis, upper_body().forward(joints)[0])[:3]
+
+
+def test_hands_go_straight_also_when_the_way_is_planned_anew(begun, monkeypatch):
+    monkeypatch.setattr(humanoid, "REPLAN_S", 0.5)
+    call = move(begun, "left", (0.1, 0.12, 0.22))
+    robot = Robot(begun, ((call,),), options=HumanoidOptions(adjust=False))
+    way = np.array([hand_in_world(begun, row[ROBOT.joint_columns]) for row in robot.told])
+    goal = np.array(call.args["pose"][:3])
+    assert way[-1] == pytest.approx(goal, abs=0.005)
+    along = (goal - way[0]) / np.linalg.norm(goal - way[0])
+    aside = (way - way[0]) - np.outer((way - way[0]) @ along, along)
+    assert len(way) > 60 and np.linalg.norm(aside, axis=1).max() < 0.01
+
+
+def test_a_goal_is_taken_into_the_pelvis_mean_pose_not_into_its_sway(begun):
+    scene, state = begun
+    policy = HumanoidPolicy(HumanoidOptions(replan=False, adjust=False))
+    policy.reset(scene, 0)
+    row = scene.index(g1.PELVIS)
+    call = move(begun, "left", (0.05, 0.0, 0.05))
+    for k in range(21):
+        poses = state.object_pose.copy()
+        poses[row, 0] += 0.03 * (-1) ** k
+        if k == 20:
+            policy.accept(Plan(((call,),)))
+        chunk = policy.infer(Observation(replace(
+            state, seq=10 * k, stamp_ns=k * 200_000_000, object_pose=poses
+        )))  # fmt: skip
+    while not chunk.needs_plan:
+        end, seq = chunk.values[-1], chunk.seq + 10
+        state = replace(state, seq=seq, stamp_ns=seq * 20_000_000, command=end)
+        chunk = policy.infer(Observation(state))
+    reached = hand_in_world(begun, end[ROBOT.joint_columns])
+    assert reached == pytest.approx(call.args["pose"][:3], abs=0.01), "of a sway of 3 cm"
+
+
+def test_what_is_told_to_stay_is_not_moved_for_a_body_that_sways(begun):
+    there = begun[1].ee_pose.copy()
+    there[0] = shifted(begun, "left", (0.05, 0.0, 0.05))
+    goal, other = (move(begun, "left", (0.05, 0.0, z)) for z in (0.05, 0.06))
+    stay = SkillCall("move_by", "left", {"offset": [0.0, 0.0, 0.0]})
+    for call, moves in ((stay, False), (goal, False), (other, True)):
+        robot = Robot(begun, ((goal,),), hands=there)
+        poses = robot.state.object_pose.copy()
+        poses[robot.scene.index(g1.PELVIS), 0] += 0.02
+        robot.policy.accept(Plan(((call,),)))
+        swayed = replace(robot.state, stamp_ns=robot.state.stamp_ns + 10**9, object_pose=poses)
+        told = robot.policy.infer(Observation(swayed)).values
+        assert (np.abs(told - robot.state.command).max() > 1e-3) == moves
+
+
+def test_a_joint_with_far_to_go_slows_its_own_stretch_alone():
+    points = np.zeros((4, 17))
+    points[1:, 5] = [0.1, 0.2, 0.3]
+    points[3, 0] = 0.3
+    told = humanoid._timed(points)
+    assert len(told) * 0.02 == pytest.approx(1.875 * (2 * 0.1 / 1.2 + 0.3 / 0.5), abs=0.02)
+    speeds = np.abs(np.diff(told, axis=0, prepend=points[:1])) / 0.02
+    assert (speeds.max(axis=0) <= humanoid.MAX_SPEED_RAD_S * 1.001).all()
+    assert told[-1] == pytest.approx(points[-1])
+    assert len(humanoid._timed(points, 5.0)) == 250
