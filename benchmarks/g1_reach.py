@@ -3,6 +3,9 @@
     python benchmarks/g1_reach.py [--modes none,replan,adjust,both] [--every 1] [--out FILE]
     python benchmarks/g1_reach.py --draw        # write the targets' file anew
 
+With --out each target is written as soon as it is measured, one line of JSON each, and what such a
+file holds already is not measured again: a run that was stopped goes on where it was.
+
 `g1_targets.json` holds 60 targets for each table height (0.5, 0.74, 0.88 m): 20 of the left hand,
 20 of the right, 20 of both at once; --every 6 takes each sixth. A hand has 8 s, in which the
 corrections that are on go on to the end. Measured over the last two, in the measures of
@@ -10,16 +13,16 @@ hero_bench_v1: position (cm) and angle (degrees) in the world and in the frame o
 (against the target as the pelvis saw it when the robot set out, so that it shows what the joints do
 without what the body does), mean and percentiles, shares within 2.5, 5 and 10 cm; S7.5 and S5:
 means of all hands within 7.5 cm and 15 degrees, or 5 cm and 10, without a fall; C3: within 3 cm and
-15 degrees over the last second. Shares with Wilson's interval.
+15 degrees over the last second. Shares with Wilson's interval, means with the bootstrap's (95 %).
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import math
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +30,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from bench_tasks.errors import UsageError, unknown  # noqa: E402
 from bench_tasks.reports.stats import wilson  # noqa: E402
 from bench_tasks.tasks.families.humanoid import (  # noqa: E402
     HEIGHTS_M,
@@ -133,15 +137,21 @@ def summary(found: list[dict]) -> dict[str, Any]:
         )
         return share(good, len(found))
 
-    def of(column: int) -> dict[str, float]:
+    def of(column: int) -> dict[str, Any]:
         values = hands[:, column]
-        return {"mean": round(float(values.mean()), 2)} | {
-            f"p{p}": round(float(np.percentile(values, p)), 2) for p in (50, 80, 90)
-        }
+        drawn = np.random.default_rng(0).choice(values, (2000, len(values))).mean(axis=1)
+        return {
+            "mean": round(float(values.mean()), 2),
+            "interval": np.percentile(drawn, (2.5, 97.5)).round(2).tolist(),
+        } | {f"p{p}": round(float(np.percentile(values, p)), 2) for p in (50, 80, 90, 95)}
 
-    return {
+    counts = {
         "targets": len(found), "falls": len(found) - len(stood),
         "out_of_reach": sum(bool(item["reason"]) for item in found),
+    }  # fmt: skip
+    if not stood:
+        return counts
+    return counts | {
         "world_cm": of(0), "world_degrees": of(1), "pelvis_cm": of(2), "pelvis_degrees": of(3),
         "within": {f"{cm:g} cm": round(float((hands[:, 0] <= cm).mean()), 3)
                    for cm in (2.5, 5.0, 10.0)},
@@ -150,31 +160,72 @@ def summary(found: list[dict]) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _measured(out: Path | None) -> dict[str, list[dict]]:
+    """What a file holds already, by mode; its first line says what it is measured on."""
+    found: dict[str, list[dict]] = {mode: [] for mode in MODES}
+    head = json.dumps({
+        "targets": hashlib.sha256(TARGETS.read_bytes()).hexdigest()[:16], "seconds": SECONDS,
+        "policy": HumanoidPolicy.metadata.version,
+    })  # fmt: skip
+    if out is None:
+        return found
+    if not out.exists():
+        out.write_text(head + "\n")
+        return found
+    # What follows the last end of a line was being written when the run was stopped.
+    whole, _, _ = out.read_text().rpartition("\n")
+    first, *lines = whole.split("\n")
+    if first != head:
+        raise UsageError(f"{out} is of other measurements: it begins {first[:100]}, not {head}")
+    out.write_text(whole + "\n")
+    for item in map(json.loads, lines):
+        found[item.pop("mode")].append(item)
+    return found
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--draw", action="store_true", help="write the targets' file and stop")
     parser.add_argument("--modes", default=",".join(MODES), help=f"of {', '.join(MODES)}")
     parser.add_argument("--every", type=int, default=1, help="take each n-th target")
-    parser.add_argument("--out", default="", help="also write the JSON here, with every target")
+    parser.add_argument("--out", type=Path, help="write each target here at once, and go on there")
     args = parser.parse_args()
     if args.draw:
         draw()
         return
-    targets = json.loads(TARGETS.read_text())[:: args.every]
-    world, results = SimWorld(), {}
-    for mode in args.modes.split(","):
-        begun, found = time.perf_counter(), []
-        for k, target in enumerate(targets):
-            found.append(attempt(world, target, MODES[mode]))
-            sys.stderr.write(f"\r{mode}: {k + 1} of {len(targets)}")
-        sys.stderr.write("\n")
-        done = {"summary": summary(found), "wall_s": round(time.perf_counter() - begun)}
-        sys.stdout.write(json.dumps({mode: done}, indent=1) + "\n")
-        sys.stdout.flush()
-        results[mode] = {**done, "targets": found}
-    if args.out:
-        Path(args.out).write_text(json.dumps(results) + "\n")
+    modes = args.modes.split(",")
+    for mode in modes:
+        if mode not in MODES:
+            parser.error(str(unknown("mode", mode, MODES)))
+    try:
+        done = _measured(args.out)
+    except UsageError as error:
+        parser.error(str(error))
+    targets = list(enumerate(json.loads(TARGETS.read_text())))[:: args.every]
+    world = SimWorld()
+    # One of each set and height after the other, in all modes: what has been measured when a run
+    # is stopped is a fair sample.
+    for k, target in sorted(targets, key=lambda item: item[0] % PER_SET):
+        for mode in modes:
+            if any(item["k"] == k for item in done[mode]):
+                continue
+            item = {"k": k, **attempt(world, target, MODES[mode])}
+            done[mode].append(item)
+            if args.out:
+                with args.out.open("a") as file:
+                    file.write(json.dumps({"mode": mode, **item}) + "\n")
+            sys.stderr.write(f"\r{k + 1}: {mode}   ")
+    sys.stderr.write("\n")
+    asked = {k for k, _ in targets}
+    results = {}
+    for mode in modes:
+        found = [item for item in done[mode] if item["k"] in asked]
+        results[mode] = {"all heights": summary(found)} | {
+            f"{height_m:g} m": summary([i for i in found if i["height_m"] == height_m])
+            for height_m in HEIGHTS_M
+        }
+    sys.stdout.write(json.dumps(results, indent=1) + "\n")
 
 
 if __name__ == "__main__":
