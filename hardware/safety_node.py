@@ -166,9 +166,10 @@ class SafetyNode(BenchNode):
             for name in COMMANDERS:
                 self.watch.add(name)
         died = self.watch.died()
-        if died and died != self._lost:
-            self._lost = died
-            self._do(self._supervisor.lost(died))
+        if died != self._lost:
+            self._lost = died  # "" when it is there again
+            if died:
+                self._do(self._supervisor.lost(died))
 
     # -- what is done ----------------------------------------------------------------------------
 

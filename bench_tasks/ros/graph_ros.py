@@ -146,8 +146,11 @@ class Graph:
                 lacking = "; ".join(f"{k} ({', '.join(v)})" for k, v in missing.items())
                 raise LostNode(f"not there after {timeout_s:g} s: {lacking}")
 
-    def begin(self) -> None:
-        """Forget the last episode, once every listener to this node's topics is connected."""
+    def begin(self) -> list[Event]:
+        """Forget the last episode, once every listener to this node's topics is connected.
+
+        Returns what world and safety node have said of themselves since.
+        """
         recorded = int(self.recorded)
         wait_for_listeners(
             [
@@ -159,13 +162,13 @@ class Graph:
         self.sent.clear()
         self.pictures.clear()
         self.refusal = ""
-        self.new_world_events()
+        between = self.new_world_events() + self.new_safety_events()
         if self.safety:
-            self.new_safety_events()
             list(take_all(self._passed))
         while self.more_states():
             self._ahead.clear()
         self.refusal = ""
+        return between
 
     def wait_until_safe(self, limit_s: float) -> None:
         """Wait until the safety node lets commands through; say once why it does not.
@@ -235,6 +238,8 @@ class Graph:
         """The world has published a state, and what it sends along with it."""
         for topic in ("/world/state", "/clock", "/joint_states"):
             self.sent[topic] += 1
+        if self.safety and self.realtime:  # in lockstep they are asked for one by one
+            self.sent["/safety/action_chunk"] += len(list(take_all(self._passed)))
         for camera, every in self._every.items():
             if state.seq % every == 0:
                 self.count_picture(camera, state.stamp_ns)

@@ -49,9 +49,10 @@ class Watch:
         self._lock = threading.Lock()
 
     def add(self, node: str) -> None:
-        """Watch a node, if it is on this machine."""
-        if node in self._peers:
-            return
+        """Watch a node, if it is on this machine; one that has ended, if it is there again."""
+        with self._lock:
+            if node in self._peers and node not in self._ended:
+                return
         peer = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         peer.setblocking(False)
         try:
@@ -59,7 +60,12 @@ class Watch:
         except OSError:
             peer.close()
             return
-        self._peers[node] = peer
+        with self._lock:
+            before = self._peers.pop(node, None)
+            self._peers[node] = peer
+            self._ended.pop(node, None)
+        if before is not None:
+            before.close()
 
     def _look(self) -> dict[str, bytes]:
         """What the nodes that have ended said last: b"" those that died."""

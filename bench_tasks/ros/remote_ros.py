@@ -71,7 +71,10 @@ class RemoteWorld:
     ) -> tuple[Scene, WorldState]:
         """Set up the episode; BenchError when the layout cannot be used."""
         graph = self._graph
-        graph.begin()
+        between = graph.begin()
+        if graph.realtime:  # in lockstep nothing happens between episodes but what they left over
+            for event in between:
+                self._sink.event(Event("before", 0, 0, {"event": event.kind, **event.data}))
         if graph.safety:
             graph.wait_until_safe(SAFE_WAIT_S)
         listeners = 2 + graph.recorded + graph.safety

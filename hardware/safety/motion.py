@@ -114,11 +114,13 @@ def stopped_at_end(limits: Limits, moving: Moving) -> np.ndarray:
     return moving.position + np.cumsum(left)[:, None] * moving.velocity * period_s
 
 
-def brake(limits: Limits, moving: Moving, ahead: np.ndarray) -> np.ndarray:
+def brake(
+    limits: Limits, moving: Moving, ahead: np.ndarray, free: Callable[[np.ndarray], int] = len
+) -> np.ndarray:
     """The quickest stop within the limits, from the next period on: positions (n, 14).
 
     Along the path `ahead` (m, 14) if it can be, since that was checked for collisions; else
-    straight on.
+    straight on, but no farther than the first rows of it that are `free`, whatever the limits.
     """
     if moving.at_rest:
         return np.zeros((0, len(moving.position)))
@@ -133,7 +135,8 @@ def brake(limits: Limits, moving: Moving, ahead: np.ndarray) -> np.ndarray:
             first = np.abs(path[0] - moving.position).max() / limits.period_s
             if first < np.abs(moving.velocity).max() and breach(limits, moving, path) is None:
                 return path
-    return np.clip(straight, limits.position[:, 0], limits.position[:, 1])
+    straight = np.clip(straight, limits.position[:, 0], limits.position[:, 1])
+    return straight[: free(straight)]
 
 
 def _between(points: np.ndarray, at: np.ndarray) -> np.ndarray:

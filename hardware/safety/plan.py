@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -208,10 +209,13 @@ class Plan:
         before = [chunk for chunk in self._sent if chunk.seq < send.seq]
         self._sent = [*before[-MOST_LEAD - 2 :], send]
 
-    def halt(self, still: bool, asked: int = 0) -> ActionChunk | None:
+    def halt(
+        self, still: bool, asked: int = 0, free: Callable[[np.ndarray], int] = len
+    ) -> ActionChunk | None:
         """Brake from the present state on, and hold: what to send for that, if anything is.
 
         In lockstep: nothing if the world may stand `still`, else as many actions as were `asked`.
+        `free`: how many of actions (n, size), the first being where the arms are, may be done.
         """
         if self.state is None or not self.executed:
             return None
@@ -220,7 +224,12 @@ class Plan:
         if (np.abs(moving.velocity) > self.limits.velocity).any():
             # So fast nobody was told to be: nothing is to be concluded from that but to hold.
             moving = Moving(moving.position, 0.0 * moving.velocity, 0.0 * moving.acceleration)
-        joints = brake(self.limits, moving, self._ahead(coming)[:, self.limits.columns])
+
+        def free_of(joints: np.ndarray) -> int:
+            return free(np.concatenate([begin[None], self.limits.actions(joints, begin)])) - 1
+
+        ahead = self._ahead(coming)[:, self.limits.columns]
+        joints = brake(self.limits, moving, ahead, free_of)
         rows = np.concatenate([coming, self.limits.actions(joints, begin)])
         if self._rest_seq is None or len(joints):
             self._rest_seq = self.state.seq + len(rows)
@@ -234,7 +243,7 @@ class Plan:
         else:
             assert self.newest is not None
             seq = self.newest.seq
-            rest = not len(joints) and np.abs(rows - begin).max(initial=0.0) == 0.0
+            rest = moving.at_rest and np.abs(rows - begin).max(initial=0.0) == 0.0
             if rest and not len(self.rows[max(0, seq - self.seq) :]):
                 # At rest, with nothing under way: there it is to stay.
                 self.rows, self.seq, self._sent = self.rows[:0], seq, []

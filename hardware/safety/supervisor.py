@@ -289,7 +289,16 @@ class Supervisor:
         """Brake from the present state on, and hold."""
         if self._plan is None:
             return Decision(None, (told,))
-        return Decision(self._plan.halt(told.action == "stopped", asked), (told,))
+        send = self._plan.halt(told.action == "stopped", asked, self._free)
+        return Decision(send, (told,))
+
+    def _free(self, actions: np.ndarray) -> int:
+        """How many of them (n, size) the arms can do in turn: the first is where they are."""
+        assert self._clearance is not None and self._plan is not None
+        assert self._plan.state is not None
+        self._clearance.look(self._plan.state)
+        near = self._clearance.check(actions[0], actions[1:])
+        return len(actions) if near is None else 1 + near.row
 
 
 def _clearance(limits: Limits) -> Any:

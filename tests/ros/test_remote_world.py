@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from bench_tasks.errors import BenchError, LostNode, SafetyStop
-from bench_tasks.vocabulary import ActionChunk, Event
+from bench_tasks.vocabulary import ActionChunk, Event, Scene
 
 pytestmark = pytest.mark.ros
 
@@ -37,7 +38,9 @@ def made(world=(), safety=(), states=(), realtime=False, fails=None):
         return states.pop(0)
 
     graph = SimpleNamespace(
-        realtime=realtime, safety=False, refusal="", deadline_s=5.0, more_states=lambda: states,
+        realtime=realtime, safety=False, recorded=False, deadline_s=5.0, period_ns=0,
+        sent=Counter(), begin=lambda: take("world") + take("safety"), refusal="",
+        more_states=lambda: states,
         new_world_events=lambda: take("world"), new_safety_events=lambda: take("safety"),
         next_state=next_state, count_state=lambda state: None,
     )  # fmt: skip
@@ -103,3 +106,30 @@ def test_people_have_time_to_lay_things_out(client):
     assert limits[False] == dict.fromkeys(("load", "move", "capture", "infer"), 60.0)
     assert limits[True] == {**limits[False], "load": BY_HAND_S, "move": BY_HAND_S}
     assert BY_HAND_S > 4 * 600.0, "longer than all that a cell waits for"
+
+
+@pytest.mark.parametrize("realtime", [True, False])
+def test_a_button_that_was_pressed_between_two_episodes_is_on_record_in_the_next(realtime):
+    world, relayed = made(world=[LATE], safety=[STOPPED], realtime=realtime)
+    scene, first = Scene("t", 1, 0, "", (), (), (), {}), SimpleNamespace(seq=0)
+    graph = world._graph
+    graph.load = SimpleNamespace(call=lambda _: SimpleNamespace(scene=scene.to_json()))
+    graph.first_state = lambda: first
+    assert world.reset("t", 0) == (scene, first), "which is not stopped for it"
+    said = {"event": "safety_stopped", "reason": "the button"}
+    wanted = [Event("before", 0, 0, {"event": "late_chunk"}), Event("before", 0, 0, said)]
+    assert relayed == (wanted if realtime else [])
+    world.report()
+
+
+@pytest.mark.parametrize(("realtime", "count"), [(True, 3), (False, 0)])
+def test_in_realtime_what_was_passed_on_must_be_in_the_bag(monkeypatch, realtime, count):
+    """In lockstep each is counted when it is asked for."""
+    from bench_tasks.ros import graph_ros
+
+    come = [[b"a", b"b"], [], [b"c"]]
+    monkeypatch.setattr(graph_ros, "take_all", lambda passed: passed.pop(0))
+    graph = SimpleNamespace(sent=Counter(), _every={}, safety=True, realtime=realtime, _passed=come)
+    for _ in range(3):
+        graph_ros.Graph.count_state(graph, SimpleNamespace(seq=1, stamp_ns=0))
+    assert graph.sent["/safety/action_chunk"] == count and graph.sent["/world/state"] == 3

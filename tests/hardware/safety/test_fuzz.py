@@ -32,7 +32,7 @@ def test_the_fuzz_finds_a_supervisor_that_is_not_one(monkeypatch, weakened, kind
         for module in (command, plan, supervisor):
             monkeypatch.setattr(module, "breach", lambda *_: None)
     if weakened == "brake":
-        monkeypatch.setattr(plan, "brake", lambda limits, moving, ahead: ahead)
+        monkeypatch.setattr(plan, "brake", lambda limits, moving, ahead, free: ahead)
     elif weakened == "check":
         monkeypatch.setattr(Clearance, "check", lambda *_: None)
     elif weakened != "breach":

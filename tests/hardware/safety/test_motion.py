@@ -42,6 +42,16 @@ def test_a_stop_is_as_quick_as_the_acceleration_allows():
     assert len(stopped_at_end(LIMITS, moving(0.0))) == 0
 
 
+def test_a_stop_that_keeps_to_no_path_ends_where_that_is_free_no_longer():
+    nowhere = np.zeros((0, 14))
+    straight = brake(LIMITS, moving(1.0), nowhere)
+    assert np.array_equal(straight, stopped_at_end(LIMITS, moving(1.0))) and len(straight) == 6
+    assert np.array_equal(brake(LIMITS, moving(1.0), nowhere, lambda _: 2), straight[:2])
+    assert len(brake(LIMITS, moving(1.0), nowhere, lambda _: 0)) == 0
+    on = moving(1.0).position + 0.02 * np.arange(1, 41)[:, None]
+    assert len(brake(LIMITS, moving(1.0), on, lambda _: 0)) >= 6, "this was checked before"
+
+
 def test_a_stop_keeps_to_the_path():
     """Where the path bends, the stop bends with it."""
     now = moving(0.0)

@@ -10,6 +10,7 @@ import pytest
 
 from bench_tasks.vocabulary import ARM_COLUMNS, ActionChunk
 from hardware.safety import Supervisor
+from hardware.safety.clearance import Clearance
 from tests.hardware.safety.ideal import HOME, LIMITS, at, fuzzing, only, reach, settled
 
 # -- what is passed on -----------------------------------------------------------------------------
@@ -241,6 +242,25 @@ def test_a_robot_that_is_not_where_the_last_plan_ended_is_stopped(robot):
     assert {i.kind for i in told} == {"execution"} and len(told) < 4
     assert told[0].detail["joint"] == "left_fr3_joint1"
     assert np.array_equal(robot.executed[-1], robot.executed[-9])
+
+
+@pytest.mark.parametrize(("height_m", "steps"), [(0.3, 0.75 + 0.5 + 0.25), (0.01, 0.75 + 0.5)])
+def test_a_stop_by_no_plan_goes_nowhere_that_was_not_checked(robot, height_m, steps):
+    """Arms that are moved by somebody else, downwards: straight on, but not into the table."""
+    down = at("left", 0.45, 0.3, height_m - 0.05) - at("left", 0.45, 0.3, height_m)
+    step = 0.012 * down / np.abs(down).max()  # 0.6 rad/s
+    begin = at("left", 0.45, 0.3, height_m)
+    settled(robot, begin - step)
+    robot.executed.append(begin)
+    robot.seq = 1
+    decision = robot.tell(robot.state())
+    assert only(decision).kind == "execution"
+    stop = decision.send.values
+    assert Clearance(LIMITS).check(begin, stop) is None
+    assert np.abs(stop[-1] - begin).max() == pytest.approx(0.012 * steps)
+    for _ in range(30):
+        robot.step()
+    assert np.array_equal(robot.executed[-1], stop[-1])
 
 
 def test_heartbeats_of_a_robot_that_sends_no_states(robot):
