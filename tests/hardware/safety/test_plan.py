@@ -113,6 +113,7 @@ def test_of_a_robot_that_does_something_else_only_two_periods_later_the_lead_is_
     assert "going on, left_fr3_joint1: acceleration" in plan.astray()[0]
     assert plan.lead == 0, "that may have been once"
     plan.see(state(27, PATH[26]), False)
+    assert plan.lead == 1, "but what is sent from now on has to be right in both cases"
     plan.astray()
     assert plan.lead == 2
 
