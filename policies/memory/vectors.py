@@ -34,10 +34,7 @@ class Vectors:
 
     def of(self, new: Sequence[tuple[int, Item]]) -> np.ndarray:
         """Compute the vectors (n, 384) float16 of items."""
-        texts = [said_in(item) for _, item in new]
-        distinct = list(dict.fromkeys(texts))
-        vectors = dict(zip(distinct, embed_all(distinct).astype(np.float16), strict=True))
-        return np.stack([vectors[text] for text in texts])
+        return embed_all([said_in(item) for _, item in new]).astype(np.float16)
 
     def take(self, new: Sequence[tuple[int, Item]], vectors: np.ndarray) -> None:
         """Keep the vectors of items, in a transaction."""
