@@ -40,6 +40,7 @@ setup(
             "world_node = bench_tasks.ros.start:world",
             "franka_world_node = bench_tasks.ros.start:franka_world",
             "franka_check_node = bench_tasks.ros.start:franka_check",
+            "unitree_check_node = bench_tasks.ros.start:unitree_check",
             "standin_franka_node = bench_tasks.ros.start:standin_franka",
             "unitree_world_node = bench_tasks.ros.start:unitree_world",
             "standin_g1_node = bench_tasks.ros.start:standin_g1",

@@ -204,13 +204,14 @@ def _parser() -> argparse.ArgumentParser:
         help="check a policy server instead: what it says, what it answers, what it remembers",
     )  # fmt: skip
     sub.add_argument(
-        "--robot", choices=("franka",),
-        help="check a robot's cell instead: its files, and with them what its cameras saw",
+        "--robot", choices=("franka", "unitree"),
+        help="check a robot's cell instead: its files, and what is heard and was seen of it",
     )  # fmt: skip
     sub.add_argument("--cell", default="cell", help="name or file of it (default: cell)")
     sub.add_argument(
-        "--seen", metavar="FILE", nargs="*", default=[], help="what franka_check_node has written"
-    )
+        "--seen", metavar="FILE", nargs="*", default=[],
+        help="what franka_check_node or unitree_check_node has written",
+    )  # fmt: skip
     return parser
 
 
@@ -337,12 +338,18 @@ def _serve(args: argparse.Namespace) -> int:
 
 
 def _doctor(args: argparse.Namespace) -> int:
-    from bench_tasks.commands.doctor import examine, examine_franka, examine_server
+    from bench_tasks.commands.doctor import (
+        examine,
+        examine_franka,
+        examine_server,
+        examine_unitree,
+    )
 
     if args.policy and args.robot:
         raise UsageError("give --policy or --robot, not both")
     if args.robot:
-        findings = examine_franka(args.cell, args.seen)
+        look = {"franka": examine_franka, "unitree": examine_unitree}[args.robot]
+        findings = look(args.cell, args.seen)
     else:
         findings = examine_server(args.policy) if args.policy else examine()
     if args.json:

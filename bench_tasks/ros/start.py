@@ -11,7 +11,7 @@ import signal
 
 __all__ = [
     "franka_check", "franka_world", "layout", "planner", "policy", "recorder", "safety",
-    "standin_franka", "standin_g1", "task", "unitree_world", "world",
+    "standin_franka", "standin_g1", "task", "unitree_check", "unitree_world", "world",
 ]  # fmt: skip
 
 
@@ -69,6 +69,11 @@ def standin_franka() -> None:
 def unitree_world() -> None:
     """Start the node `world` of a Unitree G1."""
     _start("hardware.unitree.world_node")
+
+
+def unitree_check() -> None:
+    """Start the node that collects what a tracker sees of a G1's hand."""
+    _start("hardware.unitree.check_node")
 
 
 def standin_g1() -> None:

@@ -14,7 +14,7 @@ from collections import deque
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 
-from bench_tasks.errors import BenchError
+from bench_tasks.errors import BenchError, UsageError
 from bench_tasks.robots import embodiments, g1
 from bench_tasks.robots.g1_kinematics import UpperBody
 from bench_tasks.ros.node_ros import main as run_node
@@ -40,6 +40,9 @@ class UnitreeWorldNode(RealWorld):
     def __init__(self) -> None:
         """Start the driver and listen to the sensors; UsageError when the cell is not right."""
         super().__init__(read_cell)
+        if self._cell.raw["hands"] != "rubber":
+            raise UsageError(f"hands: {self._cell.raw['hands']} are not in the model of the tasks, "
+                             "nor in that of collisions: only rubber are")  # fmt: skip
         self._body, self._robot = UpperBody(), embodiments.get("g1")
         self._gaps: deque[str] = deque(maxlen=KEPT_GAPS)
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
