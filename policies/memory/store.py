@@ -146,6 +146,19 @@ class Store:
                     db.execute("ROLLBACK")
                 raise
 
+    @contextmanager
+    def still(self) -> Iterator[sqlite3.Connection]:
+        """A moment in which nothing changes, by whomever. May be nested."""
+        with self.reading() as db:
+            if db.in_transaction:
+                yield db
+                return
+            db.execute("BEGIN")
+            try:
+                yield db
+            finally:
+                db.execute("COMMIT")
+
     def rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         """All that a statement gives."""
         with self.reading() as db:

@@ -49,6 +49,10 @@ class Vectors:
 
     def load(self) -> None:
         """Read what has been kept since, by whomever."""
+        with self._store.still():
+            self._load()
+
+    def _load(self) -> None:
         epoch = self._store.epoch()
         if epoch != self._epoch:
             self._clear(epoch)
@@ -69,22 +73,24 @@ class Vectors:
 
     def search(self, text: str, count: int) -> list[int]:
         """The numbers of the items whose vectors are nearest, the nearest first."""
-        have = len(self.numbers)
-        if not have:
+        with self._store.reading():  # So that no other thread is reading new ones meanwhile.
+            numbers, rows = self.numbers, self._rows[: len(self.numbers)]
+        if not len(numbers):
             return []
-        cosines = self._rows[:have] @ embed(text)
-        count = min(count, have)
+        cosines = rows @ embed(text)
+        count = min(count, len(numbers))
         best = np.argpartition(-cosines, count - 1)[:count]
         # Later items first where it is equal: sentences are said again.
-        order = np.lexsort((-self.numbers[best], -cosines[best]))
-        return [int(n) for n in self.numbers[best[order]]]
+        order = np.lexsort((-numbers[best], -cosines[best]))
+        return [int(n) for n in numbers[best[order]]]
 
     def rows(self, numbers: Iterable[int]) -> np.ndarray:
         """The vectors (n, 384) of items; zeros for one that has none."""
         wanted = np.asarray(list(numbers), np.int64)
         found = np.zeros((len(wanted), DIM), np.float32)
-        if len(self.numbers):
-            at = np.searchsorted(self.numbers, wanted).clip(max=len(self.numbers) - 1)
-            known = self.numbers[at] == wanted
-            found[known] = self._rows[at[known]]
+        with self._store.reading():
+            if len(self.numbers):
+                at = np.searchsorted(self.numbers, wanted).clip(max=len(self.numbers) - 1)
+                known = self.numbers[at] == wanted
+                found[known] = self._rows[at[known]]
         return found
