@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import bench_tasks
-from bench_tasks.commands import data_cli, objects_cli, reality_cli, train_cli
+from bench_tasks.commands import data_cli, objects_cli, reality_cli, remember, train_cli
 from bench_tasks.errors import BenchError, UsageError
 
 __all__ = ["main"]
@@ -25,6 +25,7 @@ examples:
   bench_tasks run --tasks all --episodes 20 --out results/night
   bench_tasks score results/night                    judge the recordings again
   bench_tasks report results/night                   one HTML page with everything
+  bench_tasks remember run --out results/memory      what memories keep of conversations
   bench_tasks collect --tasks lift_pot               demonstrations by the expert, to train on
   bench_tasks train --data DIR --out results/wam     a policy, from demonstrations
   bench_tasks export results/demos --out results/dataset   as a LeRobot dataset
@@ -187,6 +188,8 @@ def _parser() -> argparse.ArgumentParser:
         "--out", type=Path, metavar="FILE", help="the page (default: DIR/report.html)"
     )
 
+    sub = command("remember", "play memory probes with memories, and score what came")
+    remember.add(sub, _number, _names)
     data_cli.add(command, _number, _names)
     train_cli.add(command, _number, _names)
     reality_cli.add(command)
@@ -365,6 +368,7 @@ def _doctor(args: argparse.Namespace) -> int:
 
 _COMMANDS = {
     "list": _list, "gallery": _gallery, "objects": objects_cli.run, "run": _run,
+    "remember": remember.run,
     "score": _score, "report": _report, "serve": _serve, "doctor": _doctor,
     **data_cli.COMMANDS, **train_cli.COMMANDS, **reality_cli.COMMANDS,
 }  # fmt: skip
