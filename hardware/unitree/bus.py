@@ -349,15 +349,20 @@ def _topics(settings: dict[str, Any], out: tuple[str, ...], into: tuple[str, ...
     BenchError when this robot must not be talked to, or cannot be.
     """
     if settings["transport"] == "ros2":
-        from hardware.unitree.topics_ros import RosTopics
+        from hardware.unitree.topics_ros import VERSION, RosTopics
 
+        _guard(settings, VERSION)
         return RosTopics(settings["domain"], out, into)
     from bench_tasks.robots.unitree_dds import VERSION, Dds
 
-    reason = unsafe(settings["interface"], VERSION, settings["accept_cyclonedds"])
+    _guard(settings, VERSION)
+    return Dds(settings["domain"], settings["interface"], out, into)
+
+
+def _guard(settings: dict[str, Any], version: str) -> None:
+    reason = unsafe(settings["interface"], version, settings["accept_cyclonedds"])
     if reason:
         raise BenchError(reason)
-    return Dds(settings["domain"], settings["interface"], out, into)
 
 
 def _short(values: np.ndarray) -> list[float]:

@@ -18,11 +18,16 @@ from rclpy.context import Context
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.utilities import get_rmw_implementation_identifier
 
 from bench_tasks.errors import UsageError
 from bench_tasks.robots.unitree_hg import TOPICS
+from hardware.unitree.guard import ros_version
 
-__all__ = ["RosTopics", "ros_names"]
+__all__ = ["VERSION", "RosTopics", "ros_names"]
+
+VERSION = ros_version(get_rmw_implementation_identifier())
+"""Of the CycloneDDS that this ROS 2 speaks by, or else its middleware."""
 
 PACKAGE = "unitree_hg"
 KEPT = 16
