@@ -11,6 +11,7 @@ import importlib
 import os
 import threading
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import rclpy
@@ -64,7 +65,7 @@ class RosTopics:
         for topic in into:
             name, kind = ros_names(topic)
             node.create_subscription(
-                getattr(messages, kind), name, self._come[topic].append, HEARD, raw=True
+                getattr(messages, kind), name, _into(self._come[topic]), HEARD, raw=True
             )
         self._executor = SingleThreadedExecutor(context=self._context)
         self._executor.add_node(node)
@@ -86,3 +87,8 @@ class RosTopics:
         self._executor.shutdown()
         self._spinner.join()
         rclpy.shutdown(context=self._context)
+
+
+def _into(come: deque[bytes]) -> Callable[[bytes], None]:
+    """A callback that keeps what comes: rclpy looks at signatures, which `append` has not."""
+    return lambda data: come.append(data)
