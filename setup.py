@@ -42,6 +42,7 @@ setup(
             "franka_check_node = bench_tasks.ros.start:franka_check",
             "unitree_check_node = bench_tasks.ros.start:unitree_check",
             "standin_franka_node = bench_tasks.ros.start:standin_franka",
+            "standin_ros2_control_node = bench_tasks.ros.start:standin_ros2_control",
             "unitree_world_node = bench_tasks.ros.start:unitree_world",
             "standin_g1_node = bench_tasks.ros.start:standin_g1",
             "layout_node = bench_tasks.ros.start:layout",

@@ -15,7 +15,8 @@ OURS = ("bench_tasks", "sim", "policies", "hardware")
 ROS = {
     "rclpy", "bench_interfaces", "simulation_interfaces", "rosidl_runtime_py", "sensor_msgs",
     "std_msgs", "std_srvs", "geometry_msgs", "rosgraph_msgs", "builtin_interfaces", "tf2_msgs",
-    "launch", "launch_ros", "ament_index_python",
+    "launch", "launch_ros", "ament_index_python", "trajectory_msgs", "diagnostic_msgs",
+    "franka_msgs",
 }
 ROS_FILES = ("_node.py", "_ros.py")
 """A node, which has an entry point, and what nodes share."""

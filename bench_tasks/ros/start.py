@@ -11,7 +11,8 @@ import signal
 
 __all__ = [
     "franka_check", "franka_world", "layout", "planner", "policy", "recorder", "safety",
-    "standin_franka", "standin_g1", "task", "unitree_check", "unitree_world", "world",
+    "standin_franka", "standin_g1", "standin_ros2_control", "task", "unitree_check",
+    "unitree_world", "world",
 ]  # fmt: skip
 
 
@@ -64,6 +65,11 @@ def franka_check() -> None:
 def standin_franka() -> None:
     """Start the stand-in for a cell with two Franka arms."""
     _start("sim.standin_franka_node")
+
+
+def standin_ros2_control() -> None:
+    """Start the stand-in for a cell with two Franka arms that franka_ros2 drives."""
+    _start("sim.standin_ros2_control_node")
 
 
 def unitree_world() -> None:
