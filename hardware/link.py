@@ -160,10 +160,6 @@ class Link:
                 settings = message if isinstance(message, dict) else settings
         return settings
 
-    def fileno(self) -> int:
-        """For `select`."""
-        return self._end.fileno()
-
     def close(self) -> None:
         """The other side will see that this one is gone."""
         self._end.close()

@@ -30,7 +30,6 @@ LAYING_OUT = b"lay"
 """Instead of a measurement: until the next one the robot stands as it did."""
 SILENT_S = 0.2
 """A scene that says nothing for longer hangs, and so does what its robot says."""
-DAMPING_KD = np.concatenate([np.full(g1.LEGS, 8.0), g1.UPPER_KD])
 OWN_KP = np.concatenate([g1.KP[: g1.LEGS], g1.UPPER_KP])
 OWN_KD = np.concatenate([g1.KD[: g1.LEGS], g1.UPPER_KD])
 
@@ -83,7 +82,7 @@ class Firmware:
                 assert self._low is not None
                 return self._low[1]
             rows = np.zeros_like(own)
-            rows[:, 4] = DAMPING_KD
+            rows[:, 4] = g1.DAMPING
             return rows
         rows = own.copy()
         if self._arms is not None:

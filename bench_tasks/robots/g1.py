@@ -17,9 +17,9 @@ from bench_tasks.errors import UsageError
 from bench_tasks.vocabulary import ARMS
 
 __all__ = [
-    "ARMATURE", "DEFAULT_RAD", "EFFORT_NM", "HOME_RAD", "JOINT_NAMES", "KD", "KP", "LEGS",
-    "LIMITS_RAD", "MAX_VELOCITY", "PELVIS", "TCP_POSE", "UPPER_KD", "UPPER_KP", "balance_models",
-    "mjcf",
+    "ARMATURE", "DAMPING", "DEFAULT_RAD", "DEX3_RAD", "EFFORT_NM", "HOME_RAD", "JOINT_NAMES",
+    "KD", "KP", "LEGS", "LIMITS_RAD", "MAX_VELOCITY", "PELVIS", "TCP_POSE", "UPPER_KD",
+    "UPPER_KP", "balance_models", "mjcf",
 ]  # fmt: skip
 
 PELVIS = "pelvis"
@@ -97,6 +97,15 @@ UPPER_KP = np.where(_IS_WAIST, 300.0, np.where(_WRIST, 40.0, 80.0))
 UPPER_KD = np.where(_IS_WAIST, 5.0, np.where(_WRIST, 1.5, 3.0))
 """Gains (17,) of waist and arms, stiffer than the policy's: those that Unitree's own teleoperation
 (xr_teleoperate, robot_arm.py) gives arms and wrists; gravity is fed forward besides."""
+DAMPING = np.concatenate([np.full(LEGS, 8.0), UPPER_KD])
+"""Nm s/rad (29,) of motors that only resist: legs as in Unitree's examples."""
+_LEFT_DEX3 = np.array([
+    (-1.0472, 1.0472), (-0.724312, 1.0472), (0.0, 1.74533),
+    (-1.5708, 0.0), (-1.74533, 0.0), (-1.5708, 0.0), (-1.74533, 0.0),
+])  # fmt: skip
+DEX3_RAD = {"left": _LEFT_DEX3, "right": 0.0 - _LEFT_DEX3[:, ::-1]}
+"""Ranges (7, 2) of the joints of a Dex3 hand in the order of its motors: thumb 0 to 2, middle and
+index finger 0 and 1 (MuJoCo Menagerie, unitree_g1/g1_with_hands.xml)."""
 
 DEFAULT_RAD = np.array(
     [

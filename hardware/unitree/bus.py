@@ -9,8 +9,8 @@ robot says. Nothing is sent before the robot has been heard. When commands stop,
 ends (also by kill -9), the joints are held, and then let go of gently (`motion`).
 
 It takes {"do": "move", "seq", "q", "tau", "due_ns"}, "hold" with the same but q, which brakes, and
-{"do": "hand", "hand", "q"}; {"do": "start", "at_ns"}, to take the joints over now or not at all,
-and `release` of them. With the setting `let_go`, the torque that was fed forward, it takes over
+{"do": "hand", "hand", "q"}; {"do": "start", "at_ns"}, to take the joints over now or not at all.
+With the setting `let_go`, the torque that was fed forward, it takes over
 what another bus, which has died, left in control, lets go of that, and ends.
 """
 
@@ -42,14 +42,12 @@ from bench_tasks.robots.unitree_hg import (
 from bench_tasks.vocabulary import ARMS
 from hardware.link import Gone, Link, last_words
 from hardware.unitree.guard import unsafe
-from hardware.unitree.motion import Follower, Limits
+from hardware.unitree.motion import SLACK_RAD, Follower, Limits
 
-__all__ = ["DAMPING", "Bus", "main"]
+__all__ = ["Bus", "main"]
 
 FIRST = {"arm_sdk": g1.LEGS, "low": 0}
 """The first joint that is commanded; the others up to the last are as well."""
-DAMPING = np.concatenate([np.full(g1.LEGS, 8.0), g1.UPPER_KD])
-"""Nm s/rad (29,) of motors that only resist: legs as in Unitree's examples."""
 DAMP_S = 2.0
 """How long a bus whose commander has gone goes on damping before it ends."""
 LAST_WORD_S = 0.2
@@ -216,7 +214,7 @@ class Bus:
         if follower.mode == "damping":
             zero = np.zeros(len(self._kp))
             message = motor_commands(
-                self._joints, q[self._joints], zero, zero, zero, DAMPING[self._joints], machine
+                self._joints, q[self._joints], zero, zero, zero, g1.DAMPING[self._joints], machine
             )
         else:
             message = motor_commands(
@@ -247,8 +245,6 @@ class Bus:
             if message.get("do") in ("move", "hold"):
                 newest = message
             else:
-                if message.get("do") == "release":
-                    newest = None
                 self._obey(message, now)
         if newest is None or self._end:
             return
@@ -268,9 +264,6 @@ class Bus:
         what = message.get("do")
         if what == "start":
             self._start = now - message["at_ns"] / 1e9 < START_AGE_S
-        elif what == "release":
-            self._start = False
-            self._follower.release()
         elif what == "hand":
             self._take_hand(message["hand"], message["q"])
 
@@ -280,6 +273,13 @@ class Bus:
             wrong = f"there is no {hand} Dex3 hand"
         elif len(q) != 7 or not np.isfinite(q).all():
             wrong = f"the {hand} hand cannot be told {q}"
+        else:
+            low, high = g1.DEX3_RAD[hand].T
+            over = np.maximum(low - q, q - high)
+            if over.max() > SLACK_RAD:
+                k = int(over.argmax())
+                wrong = (f"{q[k]:g} rad of joint {k} of the {hand} hand, whose range is "
+                         f"{low[k]:g} to {high[k]:g}")  # fmt: skip
         if wrong:
             self._say({"refused": wrong, "seq": -1})
         else:
@@ -329,14 +329,11 @@ class Bus:
         self._sent({
             "mode": follower.mode, "lost": self._lost,
             "state": {
-                "time_ns": int(self._state_s * 1e9), "tick": int(state["tick"]),
+                "time_ns": int(self._state_s * 1e9), "quaternion": _short(state["quaternion"]),
                 **{name: _short(self._measured(key)) for name, key in
                    (("q", "q"), ("dq", "dq"), ("tau", "tau_est"))},
-                **{name: _short(state[name]) for name in
-                   ("quaternion", "gyroscope", "accelerometer")},
                 "told": _short(reference), "weight": round(follower.weight, 4),
-                "seq": follower.seq, "waiting": follower.waiting, "bad": self._bad,
-                "rests": follower.at_rest,
+                "seq": follower.seq, "rests": follower.at_rest, "bad": self._bad,
                 "rate_hz": round(self._rate_hz, 1), "heard_hz": round(self._heard_hz, 1),
                 "hands": {hand: _short(m["q"]) for hand, m in self._hand_state.items()},
             }
@@ -349,15 +346,20 @@ def _topics(settings: dict[str, Any], out: tuple[str, ...], into: tuple[str, ...
     BenchError when this robot must not be talked to, or cannot be.
     """
     if settings["transport"] == "ros2":
-        from hardware.unitree.topics_ros import RosTopics
+        from hardware.unitree.topics_ros import VERSION, RosTopics
 
+        _guard(settings, VERSION)
         return RosTopics(settings["domain"], out, into)
     from bench_tasks.robots.unitree_dds import VERSION, Dds
 
-    reason = unsafe(settings["interface"], VERSION, settings["accept_cyclonedds"])
+    _guard(settings, VERSION)
+    return Dds(settings["domain"], settings["interface"], out, into)
+
+
+def _guard(settings: dict[str, Any], version: str) -> None:
+    reason = unsafe(settings["interface"], version, settings["accept_cyclonedds"])
     if reason:
         raise BenchError(reason)
-    return Dds(settings["domain"], settings["interface"], out, into)
 
 
 def _short(values: np.ndarray) -> list[float]:

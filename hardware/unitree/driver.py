@@ -33,26 +33,21 @@ IN_CONTROL = ("engaging", "following", "releasing", "damping")
 class RobotState:
     """What the robot measured, and what it is told.
 
-    `time_ns` is CLOCK_MONOTONIC, when it was heard; `tick` the robot's own milliseconds. q, dq, tau
-    (29,) in rad, rad/s, Nm. quaternion (4,) wxyz, gyroscope (3,) rad/s, accelerometer (3,) m/s^2 of
-    the pelvis. `told` are the references of the commanded joints, followed to `weight`. `waiting`:
-    no command has come for too long; `rests`: what they are told stands still. `bad` messages of
-    the robot were not used. `rate_hz` of the bus's loop, `heard_hz` of the states it heard.
-    `hands`: Dex3 hand -> joints (7,) rad.
+    `time_ns` is CLOCK_MONOTONIC, when it was heard. q, dq, tau (29,) in rad, rad/s, Nm; quaternion
+    (4,) wxyz of the pelvis. `told` are the references of the commanded joints, followed to
+    `weight`, by the command `seq`; `rests`: they stand still. `bad` messages of the robot were not
+    used. `rate_hz` of the bus's loop, `heard_hz` of the states it heard. `hands`: Dex3 hand ->
+    joints (7,) rad.
     """
 
     time_ns: int
-    tick: int
     q: np.ndarray
     dq: np.ndarray
     tau: np.ndarray
     quaternion: np.ndarray
-    gyroscope: np.ndarray
-    accelerometer: np.ndarray
     told: np.ndarray
     weight: float
     seq: int
-    waiting: bool
     rests: bool
     bad: int
     rate_hz: float

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["Follower", "Limits"]
+__all__ = ["SLACK_RAD", "Follower", "Limits"]
 
 BRAKE_RAD_S2 = 10.0
 TORQUE_NM_S = 50.0
@@ -56,7 +56,7 @@ class Follower:
         self._limits = limits
         count = len(limits.names)
         self.q, self.v, self.tau = np.zeros(count), np.zeros(count), np.zeros(count)
-        self.mode, self.weight, self.seq, self.waiting = "idle", 0.0, -1, False
+        self.mode, self.weight, self.seq = "idle", 0.0, -1
         self._target: np.ndarray | None = None
         self._wanted_tau = self.tau
         self._due_s = self._heard_s = 0.0
@@ -67,7 +67,7 @@ class Follower:
             return
         self.q, self.v = q.copy(), np.zeros_like(q)
         self.tau = self._wanted_tau = np.zeros_like(q)
-        self._target, self._heard_s, self.waiting = None, now_s, True
+        self._target, self._heard_s = None, now_s
         self.mode = "following" if self._limits.damps else "engaging"
         self.weight = 1.0 if self._limits.damps else 0.0
 
@@ -118,7 +118,7 @@ class Follower:
 
     def _heed(self, seq: int, tau: Sequence[float] | np.ndarray, now_s: float) -> None:
         self.seq, self._wanted_tau = seq, np.array(tau, dtype=np.float64)
-        self._heard_s, self.waiting = now_s, False
+        self._heard_s = now_s
 
     def _untimely(self, due_s: float, now_s: float) -> str:
         """What comes out of a queue after a stall was meant for then, and is no news now."""
@@ -162,7 +162,7 @@ class Follower:
             return
         limits, silent_s = self._limits, now_s - self._heard_s
         if self.mode in ("engaging", "following") and silent_s > limits.stale_s:
-            self.waiting, self._target = True, None
+            self._target = None
             if limits.damps or silent_s > limits.release_s:
                 self.release()
                 if limits.damps:

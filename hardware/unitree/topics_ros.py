@@ -11,6 +11,7 @@ import importlib
 import os
 import threading
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import rclpy
@@ -18,11 +19,16 @@ from rclpy.context import Context
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.utilities import get_rmw_implementation_identifier
 
 from bench_tasks.errors import UsageError
 from bench_tasks.robots.unitree_hg import TOPICS
+from hardware.unitree.guard import ros_version
 
-__all__ = ["RosTopics", "ros_names"]
+__all__ = ["VERSION", "RosTopics", "ros_names"]
+
+VERSION = ros_version(get_rmw_implementation_identifier())
+"""Of the CycloneDDS that this ROS 2 speaks by, or else its middleware."""
 
 PACKAGE = "unitree_hg"
 KEPT = 16
@@ -59,7 +65,7 @@ class RosTopics:
         for topic in into:
             name, kind = ros_names(topic)
             node.create_subscription(
-                getattr(messages, kind), name, self._come[topic].append, HEARD, raw=True
+                getattr(messages, kind), name, _into(self._come[topic]), HEARD, raw=True
             )
         self._executor = SingleThreadedExecutor(context=self._context)
         self._executor.add_node(node)
@@ -81,3 +87,8 @@ class RosTopics:
         self._executor.shutdown()
         self._spinner.join()
         rclpy.shutdown(context=self._context)
+
+
+def _into(come: deque[bytes]) -> Callable[[bytes], None]:
+    """A callback that keeps what comes: rclpy looks at signatures, which `append` has not."""
+    return lambda data: come.append(data)

@@ -23,7 +23,7 @@ class Topics:
     """What has come and was sent."""
 
     def __init__(self):
-        self.come, self.sent = {}, []
+        self.come, self.sent, self.hands = {}, [], {}
 
     def take(self, topic):
         return self.come.pop(topic, [])
@@ -31,6 +31,8 @@ class Topics:
     def write(self, topic, data):
         if topic == hg.ARM_SDK:
             self.sent.append(hg.decode(data, hg.LOW_CMD))
+        else:
+            self.hands[topic.split("/")[2]] = hg.decode(data, hg.HAND_CMD)["motor"]
 
 
 class Robot:
@@ -220,7 +222,7 @@ def test_what_another_held_is_let_go_of_with_what_it_fed_forward(monkeypatch):
 
 def test_hands_forget_where_they_were_told_to_be_when_arms_are_taken_anew(robot):
     robot.followed()
-    robot.link.send({"do": "hand", "hand": "left", "q": [0.1] * 7})
+    robot.link.send({"do": "hand", "hand": "left", "q": [0.0] * 7})
     robot.turns(0.05, move=True)
     assert "left" in robot.bus._hand_q
     robot.turns(2.0)
@@ -228,3 +230,23 @@ def test_hands_forget_where_they_were_told_to_be_when_arms_are_taken_anew(robot)
     robot.start()
     robot.turns(0.05)
     assert robot.mode == "engaging" and robot.bus._hand_q == {}
+
+
+def test_a_hand_is_told_nothing_beyond_its_range_and_nothing_of_before(robot):
+    """A thumb bends the one way on the left and the other on the right."""
+    robot.followed()
+    bent = [0.5, 1.0, 1.0, -1.5, -1.7, -1.5, -1.7]
+    for hand, q in (("left", bent), ("right", bent), ("right", [-v for v in bent])):
+        robot.link.send({"do": "hand", "hand": hand, "q": q})
+    robot.turns(0.05, move=True)
+    (why,) = robot.said("refused")
+    assert why == "-1.7 rad of joint 4 of the right hand, whose range is 0 to 1.74533"
+    for hand, sign in (("left", 1), ("right", -1)):
+        motors = robot.topics.hands[hand]
+        np.testing.assert_allclose(motors["q"], sign * np.array(bent), rtol=1e-6)
+        assert (motors["kp"] > 0).all()
+    robot.turns(1.0)  # without commands: let go of
+    assert robot.mode == "idle" and not robot.topics.hands["left"]["kp"].any()
+    robot.topics.hands.clear()
+    robot.followed()
+    assert robot.topics.hands == {}

@@ -25,9 +25,9 @@ def say(**message):
 def state():
     seven = [0.0] * 17
     say(mode="following", lost=False, state=dict(
-        time_ns=time.monotonic_ns(), tick=1, q=[0.0] * 29, dq=[0.0] * 29, tau=[0.0] * 29,
-        quaternion=[1, 0, 0, 0], gyroscope=[0] * 3, accelerometer=[0] * 3, told=seven, weight=1.0,
-        seq=0, waiting=False, rests=True, bad=0, rate_hz=200.0, heard_hz=200.0, hands={}))
+        time_ns=time.monotonic_ns(), q=[0.0] * 29, dq=[0.0] * 29, tau=[0.0] * 29,
+        quaternion=[1, 0, 0, 0], told=seven, weight=1.0,
+        seq=0, rests=True, bad=0, rate_hz=200.0, heard_hz=200.0, hands={}))
 letting_go = "let_go" in settings
 with open(settings["log"], "a") as log:
     log.write(("let_go " + str(settings["let_go"]) if letting_go else "bus") + "\\n")

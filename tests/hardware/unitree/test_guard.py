@@ -2,7 +2,7 @@
 
 import pytest
 
-from hardware.unitree.guard import unsafe
+from hardware.unitree.guard import ros_version, unsafe
 
 
 @pytest.mark.parametrize(
@@ -27,3 +27,18 @@ def test_refused_with_the_safe_ways(version, accepted, why):
     assert why in reason and "interface enp3s0" in reason and "\n" not in reason
     for way in ("Python 3.10", "own ROS 2 topics", f'accept_cyclonedds: "{version}"'):
         assert way in reason
+
+
+def test_what_ros_speaks_by_is_looked_at_as_well(tmp_path, monkeypatch):
+    share = tmp_path / "there/share/cyclonedds"
+    share.mkdir(parents=True)
+    (share / "package.xml").write_text("<package><name>cyclonedds</name>"
+                                       "<version>0.10.2</version></package>")  # fmt: skip
+    monkeypatch.setenv("AMENT_PREFIX_PATH", f"{tmp_path}/empty:{tmp_path}/there")
+    assert ros_version("rmw_cyclonedds_cpp") == "0.10.2"
+    assert unsafe("eth0", ros_version("rmw_cyclonedds_cpp"), "") == ""
+    other = ros_version("rmw_fastrtps_cpp")
+    assert "eth0: rmw_fastrtps_cpp has never been tried" in unsafe("eth0", other, "")
+    assert unsafe("eth0", other, other) == "" and unsafe("lo", other, "") == ""
+    monkeypatch.delenv("AMENT_PREFIX_PATH")
+    assert "unknown has never" in unsafe("eth0", ros_version("rmw_cyclonedds_cpp"), "")

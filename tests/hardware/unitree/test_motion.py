@@ -162,8 +162,10 @@ def test_to_hold_brakes_and_never_turns_round():
     assert min(trace) == 0.0 and max(changes) <= 0.0
     assert -min(changes) <= BRAKE_RAD_S2 * DT + 1e-9
     assert joints.at_rest and joints.seq == -7 and joints.mode == "following"
-    run(joints, 0.5, end + 0.3)  # a hold counts as a command, and its end as silence
-    assert joints.waiting
+    run(joints, 0.9, end + 0.3)  # a hold counts as a command, and its end as silence
+    assert joints.mode == "following"
+    run(joints, 0.2, end + 1.2)
+    assert joints.mode == "releasing"
 
 
 def test_a_torque_comes_and_goes_gently_and_to_hold_keeps_it():
