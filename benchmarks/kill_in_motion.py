@@ -11,7 +11,8 @@ whether the robot has stopped by itself, how long until nothing of the launch ru
 the bag says; and whether the next episode, by a launch of its own unless the first one goes on,
 gets as far as to move the arms, from where they were left. `launch` is ros2 launch itself, and
 `ctrl-c` no kill but an interrupt, for comparison. A simulated world is the robot: it ends with the
-launch.
+launch. With --apart the launch does not end when a node has died, as when nodes run on several
+computers: who is left has to stop the arms. It is ended by an interrupt 4 s after the kill.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ MOVING, REST, REST_S = 0.2, 0.05, 0.3
 BASE_S = 0.02
 """Over which speeds are taken from positions, and accelerations from speeds."""
 BEGUN_BYTES = 30_000
-START_S, STOP_S, GONE_S = 60.0, 8.0, 25.0
+START_S, STOP_S, GONE_S, APART_S = 60.0, 8.0, 25.0, 4.0
+ENDS = 'on_exit=Shutdown(reason=f"node {name} has ended"),'
+"""In the launch file: that a node's end is everybody's."""
 INTERRUPT, WHOLE = "ctrl-c", "launch"
 
 
@@ -86,11 +89,14 @@ class Row:
 
     robot: str
     victim: str
+    apart: bool = False
     speed_at: float = float("nan")
     rest_s: float = float("nan")
     speed: float = float("nan")
     acceleration: float = float("nan")
     """From the kill to standstill: greatest, rad/s and rad/s^2."""
+    acceleration_before: float = float("nan")
+    """In the second before the kill."""
     speed_later: float = float("nan")
     """After standstill, until nothing runs any more."""
     aborts: int = 0
@@ -117,21 +123,26 @@ class Watch(Onlooker):
         from bench_tasks.ros.node_ros import LATEST
 
         self._count, self._since, self._beat_s = -1, float("inf"), float("-inf")
+        self._beats = 0
         self.rows: list[np.ndarray] = []
         self._states: Any = None
         self.node.create_subscription(UInt64, "/safety/heartbeat", self._on_beat, LATEST)
 
     def _on_beat(self, beat: Any) -> None:
         # It counts on while the safety node gets states: in an episode.
-        now = time.monotonic()
-        if beat.data != self._count and now - self._beat_s > 0.5:
+        now, on = time.monotonic(), beat.data - self._count
+        if on == 0:
+            return
+        if not 0 < on < 50 or now - self._beat_s > 0.5:  # a new node's first one, or a pause
             self._since = now
-        if beat.data != self._count:
-            self._count, self._beat_s = beat.data, now
+        self._count, self._beat_s, self._beats = beat.data, now, self._beats + 1
+        if self._since == now:
+            self._beats = 0
 
     def begun_s(self) -> float:
         """When the episode that is going on began; infinite when none is."""
-        return self._since if time.monotonic() - self._beat_s < 0.5 else float("inf")
+        goes_on = self._beats > 4 and time.monotonic() - self._beat_s < 0.5
+        return self._since if goes_on else float("inf")
 
     def look(self) -> None:
         """Hear the states of the episode that has begun: one who listens before is counted on."""
@@ -160,8 +171,9 @@ class Watch(Onlooker):
 class Bench:
     """One robot, and launch after launch on it."""
 
-    def __init__(self, name: str, out: Path) -> None:
+    def __init__(self, name: str, out: Path, apart: bool = False) -> None:
         """Switch the robot on."""
+        self.apart = apart
         self.name, self.robot, self.out = name, ROBOTS[name], out
         self.domain = free_domain()
         self._watch = Watch(self.domain)
@@ -210,11 +222,23 @@ class Bench:
         number = len(list(self.out.glob("run_*.log")))
         run = self.out / f"run_{number:03d}"
         launch = Launch(
-            self.robot.file, [*self._arguments, f"out:={run}"], self.domain,
+            self._file(), [*self._arguments, f"out:={run}"], self.domain,
             run.with_suffix(".log"),
         )  # fmt: skip
         self.run = run
         return launch
+
+    def _file(self) -> Path:
+        """The launch file, or what is left of it if nodes are apart."""
+        if not self.apart:
+            return ROOT / "launch" / self.robot.file
+        folder = self.out / "launch"
+        folder.mkdir(exist_ok=True)
+        for file in (ROOT / "launch").glob("*.launch.py"):
+            text = file.read_text()
+            assert text.count(ENDS) == (file.name == "bimanual.launch.py")
+            (folder / file.name).write_text(text.replace(ENDS, ""))
+        return folder / self.robot.file
 
     # -- the arms --------------------------------------------------------------------------------
 
@@ -273,7 +297,7 @@ class Bench:
 
     def strike(self, launch: Launch, victim: str) -> Row:
         """Kill it while the arms move, and see what comes of it."""
-        row, aborts = Row(self.name, victim), self.aborts()
+        row, aborts = Row(self.name, victim, self.apart), self.aborts()
         end, delay_s = time.monotonic() + 8.0, random.uniform(0.0, 1.5)
         time.sleep(delay_s)
         while self.speed() < MOVING and time.monotonic() < end:
@@ -288,31 +312,45 @@ class Bench:
         os.kill(pids[0], signal.SIGINT if victim == INTERRUPT else signal.SIGKILL)
         self._until_gone(launch, row)
         self._watch.look_away()
-        self._judge_motion(row)
         row.aborts = self.aborts() - aborts
         self._judge_bag(row)
         return row
 
     def _until_gone(self, launch: Launch, row: Row) -> None:
         """Wait until nothing of the launch runs; one that goes on for `STOP_S` goes on."""
-        end = self.struck_s + (STOP_S if row.victim == "driver" else GONE_S)
+        asked_s = self.struck_s
+        if self.apart:
+            time.sleep(APART_S)
+            self._judge_motion(row)
+            asked_s = time.monotonic()
+            if launch.process.poll() is None:
+                launch.process.send_signal(signal.SIGINT)
+        end = asked_s + (STOP_S if self.goes_on(row) else GONE_S)
         while time.monotonic() < end:
             launch.process.poll()
             left = launch.left()
             if not left and launch.process.returncode is not None:
-                row.gone_s = time.monotonic() - self.struck_s
+                row.gone_s = time.monotonic() - asked_s
                 break
             time.sleep(0.05)
-        goes_on = row.victim == "driver" and launch.process.poll() is None
+        goes_on = self.goes_on(row) and launch.process.poll() is None
         row.left = 0 if goes_on else len(launch.left())
         if row.left:
             row.note = "; ".join(launch.left().values())
         # A let-go robot may move once more, when nothing runs any more.
         time.sleep(max(0.0, min(self.struck_s + 3.0, end) - time.monotonic()))
+        if not self.apart:
+            self._judge_motion(row)
+
+    def goes_on(self, row: Row) -> bool:
+        """Whether the launch conducts the next episode by itself."""
+        return row.victim == "driver" and not self.apart
 
     def _judge_motion(self, row: Row) -> None:
-        at, fast, harsh = motion(self.rows(self.struck_s))
+        at, fast, harsh = motion(self.rows(self.struck_s - 1.0))
         at = at - self.struck_s
+        row.acceleration_before = float(harsh[at < 0.0].max(initial=0.0))
+        at, fast, harsh = at[at >= 0.0], fast[at >= 0.0], harsh[at >= 0.0]
         moving = at[fast > REST]
         # Standstill begins where the first pause of REST_S does.
         stops = np.append(moving, np.inf)
@@ -323,7 +361,7 @@ class Bench:
         row.rest_s = rest
         row.speed = float(fast[until].max(initial=0.0))
         row.acceleration = float(harsh[until].max(initial=0.0))
-        if np.isfinite(rest) and row.victim != "driver":
+        if np.isfinite(rest) and not self.goes_on(row):
             row.speed_later = float(fast[~until].max(initial=0.0))
 
     def _judge_bag(self, row: Row) -> None:
@@ -370,9 +408,9 @@ def rate(at_s: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return k, (values[k] - values[before[k]]) / (at_s[k] - at_s[before[k]])[:, None]
 
 
-def measure(name: str, victims: list[str], repeat: int, out: Path) -> bool:
+def measure(name: str, victims: list[str], repeat: int, out: Path, apart: bool) -> bool:
     """All kills, one after the other on the same robot; whether each was as it should be."""
-    bench, good = Bench(name, out), True
+    bench, good = Bench(name, out, apart), True
     waiting = [victim for _ in range(repeat) for victim in victims]
     tries, last = 2 * len(waiting) + 2, None
     launch, begun_s = bench.launch(), time.monotonic()
@@ -393,8 +431,8 @@ def measure(name: str, victims: list[str], repeat: int, out: Path) -> bool:
             if not waiting:
                 break
             row = bench.strike(launch, waiting[0])
-            begun_s = bench.struck_s + 1.0 if row.victim == "driver" else time.monotonic()
-            if launch.process.poll() is not None or row.victim != "driver":
+            begun_s = bench.struck_s + 1.0 if bench.goes_on(row) else time.monotonic()
+            if launch.process.poll() is not None or not bench.goes_on(row):
                 launch.end()
                 launch, begun_s = bench.launch(), time.monotonic()
             if row.void:
@@ -417,7 +455,7 @@ def finish(row: Row, bench: Bench, why: str, out: Path) -> bool:
         file.write(json.dumps(asdict(row)) + "\n")
     sys.stdout.write(json.dumps(asdict(row)) + "\n")
     sys.stdout.flush()
-    stopped = not bench.robot.standin or np.isfinite(row.rest_s)
+    stopped = not (bench.robot.standin or bench.apart) or np.isfinite(row.rest_s)
     return bool(stopped and not row.left and row.states and np.isfinite(row.next_s))
 
 
@@ -427,9 +465,10 @@ def table(paths: list[str]) -> str:
     for path in paths:
         for line in Path(path).read_text().splitlines():
             row = json.loads(line)
-            kinds.setdefault((row["robot"], row["victim"]), []).append(row)
+            robot = row["robot"] + (", apart" if row["apart"] else "")
+            kinds.setdefault((robot, row["victim"]), []).append(row)
     lines = [
-        "| robot | killed | times | rad/s then | at rest after, s (most) | rad/s, rad/s² "
+        "| robot | killed | times | rad/s, rad/s² before | at rest after, s (most) | rad/s, rad/s² "
         "on the way | all gone after, s | robot's own stops | bag readable, names it | next motion "
         "after, s |",
         "|" + "---|" * 10,
@@ -444,8 +483,9 @@ def table(paths: list[str]) -> str:
         rest = f"{statistics.median(rests):.2f} ({max(rests):.2f})" if rests else "-"
         fine = sum(bool(row["states"]) for row in rows), sum(row["named"] for row in rows)
         lines.append(
-            f"| {robot} | {victim} | {len(rows)} | {most(rows, 'speed_at')} | {rest} | "
-            f"{most(rows, 'speed')}, {most(rows, 'acceleration', '.1f')} | {most(rows, 'gone_s')} "
+            f"| {robot} | {victim} | {len(rows)} | "
+            f"{most(rows, 'speed_at')}, {most(rows, 'acceleration_before', '.0f')} | {rest} | "
+            f"{most(rows, 'speed')}, {most(rows, 'acceleration', '.0f')} | {most(rows, 'gone_s')} "
             f"| {sum(row['aborts'] for row in rows)} | {fine[0]}, {fine[1]} | "
             f"{most(rows, 'next_s', '.0f')} |"
         )  # fmt: skip
@@ -458,6 +498,7 @@ def main() -> None:
     parser.add_argument("--robot", choices=ROBOTS, default="franka")
     parser.add_argument("--victims", default="", help="separated by commas; default all")
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--apart", action="store_true", help="one's end is not everybody's")
     parser.add_argument("--out", default="", help="a folder; default a new temporary one")
     parser.add_argument("--table", nargs="+", help="files of rows")
     args = parser.parse_args()
@@ -471,7 +512,7 @@ def main() -> None:
     out = Path(args.out or tempfile.mkdtemp(prefix="kill_in_motion_")).absolute()
     out.mkdir(parents=True, exist_ok=True)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    good = measure(args.robot, victims, args.repeat, out)
+    good = measure(args.robot, victims, args.repeat, out, args.apart)
     sys.stdout.write(table([str(out / "rows.jsonl")]) + f"\nin {out}\n")
     sys.stdout.flush()
     os._exit(0 if good else 1)  # rclpy's thread still spins

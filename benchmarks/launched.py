@@ -51,7 +51,7 @@ class Launch:
 
     _count = 0
 
-    def __init__(self, file: str, arguments: Sequence[str], domain: int, log: Path) -> None:
+    def __init__(self, file: str | Path, arguments: Sequence[str], domain: int, log: Path) -> None:
         """Start it."""
         Launch._count += 1
         self.mark, self.log, self.released = f"{os.getpid()}-{Launch._count}", log, 0

@@ -24,12 +24,10 @@ ENVIRONMENT = {
 }
 
 CELLS = {
-    "franka": ("franka_world", {
-        "standin": "standin_franka", "standin_ros2": "standin_ros2_control",
-    }),
-    "unitree": ("unitree_world", {"standin": "standin_g1"}),
-}  # fmt: skip
-"""Real robot -> executables of its world, and of what stands in for it in which cell."""
+    "franka": ("franka_world", "standin_franka"),
+    "unitree": ("unitree_world", "standin_g1"),
+}
+"""Real robot -> executables of its world, and of what stands in for it."""
 
 
 def nodes(context):
@@ -75,12 +73,12 @@ def nodes(context):
         started = [node("world", {**clock, **pictures, **seen}, checked)]
     else:
         cell = {"cell": settings.cell}
-        world, standins = CELLS[settings.robot]
+        world, standin = CELLS[settings.robot]
         started = [
             node("world", {**pictures, **cell}, (), world),
             # Who knows how the objects are to lie; the stand-in also puts them there.
             node("layout", {"objects": config.objects}, (),
-                 standins.get(settings.cell, "layout")),
+                 standin if settings.cell == "standin" else "layout"),
         ]  # fmt: skip
     started += [
         node("planner", {"planner": config.planner}),

@@ -50,6 +50,8 @@ LOOK_S, REFUSED_S = 0.1, 0.3
 """How long a state is waited for between looks at what else was heard, and after a refusal."""
 PASSED_S = 0.0005
 """Between looks for what the safety node passes on."""
+CAST = ("world", "planner", "policy", "safety", "recorder")
+"""Without one of these an episode is worth nothing, and arms need not go on with it."""
 SAFE_WAIT_S = 600.0
 """How long a human may take to confirm motion, or to release the arms after a stop."""
 
@@ -106,6 +108,8 @@ class RemoteWorld:
                 state = self._next_state()
                 self._count(state)
                 yield state
+            # In motion, of whoever is asked or told something only later, too.
+            graph.node.watch.check(*CAST)
         except BenchError as error:
             raise self._news() or error from None
         self.report()

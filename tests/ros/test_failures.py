@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import queue
 import signal
+import time
 
+import numpy as np
 import pytest
 
+from bench_tasks.bags import cdr
+from bench_tasks.bags.bag import read_bag
 from bench_tasks.verdicts import score_files
 
 pytestmark = pytest.mark.ros
@@ -108,3 +113,33 @@ def test_the_recorder_names_who_died_when_the_task_node_cannot(nodes, tmp_path):
     manifest = json.loads((out / "lift_pot" / "000000" / "manifest.json").read_text())
     told = manifest["status"], manifest["cause"]
     assert told == ("failed", "lost node: node /task is gone"), nodes.log("recorder")
+
+
+def test_arms_in_motion_stop_when_the_planner_dies_whom_nobody_asks_just_then(
+    nodes, client, tmp_path
+):
+    from bench_interfaces.msg import WorldState
+
+    from bench_tasks.ros.node_ros import TRACK
+
+    out, states = tmp_path / "out", queue.Queue()
+    nodes.start_all(out, clock="realtime", safety=True, tasks="lift_pot")
+    nodes.wait_for_file(out / "lift_pot" / "000000" / "000000_0.mcap", at_least=30_000)
+    client.create_subscription(WorldState, "/world/state", states.put, TRACK, raw=True)
+
+    def steps(count):
+        commands = [cdr.decode_state(states.get(timeout=20)).command for _ in range(count + 1)]
+        return np.abs(np.diff(commands, axis=0)).max()
+
+    end = time.monotonic() + 30
+    while steps(5) < 0.2 * 0.02:
+        assert time.monotonic() < end, nodes.logs()
+    nodes.running["planner"].kill()
+    nodes.running["planner"].wait()
+    killed = cdr.decode_state([states.get() for _ in range(states.qsize() + 1)][-1]).seq
+    assert nodes.wait("task", 30) == 1, nodes.logs()
+    last = read_bag(out / "lift_pot" / "000000").states[-1].seq
+    assert last < killed + 50, "the plan would have gone on for 4 s"
+    assert only_score(out).cause == "lost node: node /planner is gone"
+    while steps(20) > 0.0:
+        assert time.monotonic() < end + 30, nodes.logs()
