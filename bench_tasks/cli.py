@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import bench_tasks
-from bench_tasks.commands import data_cli, objects_cli, reality_cli, train_cli
+from bench_tasks.commands import data_cli, objects_cli, reality_cli, remember, train_cli
 from bench_tasks.errors import BenchError, UsageError
 
 __all__ = ["main"]
@@ -25,6 +25,7 @@ examples:
   bench_tasks run --tasks all --episodes 20 --out results/night
   bench_tasks score results/night                    judge the recordings again
   bench_tasks report results/night                   one HTML page with everything
+  bench_tasks remember run --out results/memory      what memories keep of conversations
   bench_tasks collect --tasks lift_pot               demonstrations by the expert, to train on
   bench_tasks train --data DIR --out results/wam     a policy, from demonstrations
   bench_tasks export results/demos --out results/dataset   as a LeRobot dataset
@@ -187,6 +188,8 @@ def _parser() -> argparse.ArgumentParser:
         "--out", type=Path, metavar="FILE", help="the page (default: DIR/report.html)"
     )
 
+    sub = command("remember", "play memory probes with memories, and score what came")
+    remember.add(sub, _number, _names)
     data_cli.add(command, _number, _names)
     train_cli.add(command, _number, _names)
     reality_cli.add(command)
@@ -204,13 +207,14 @@ def _parser() -> argparse.ArgumentParser:
         help="check a policy server instead: what it says, what it answers, what it remembers",
     )  # fmt: skip
     sub.add_argument(
-        "--robot", choices=("franka",),
-        help="check a robot's cell instead: its files, and with them what its cameras saw",
+        "--robot", choices=("franka", "unitree"),
+        help="check a robot's cell instead: its files, and what is heard and was seen of it",
     )  # fmt: skip
     sub.add_argument("--cell", default="cell", help="name or file of it (default: cell)")
     sub.add_argument(
-        "--seen", metavar="FILE", nargs="*", default=[], help="what franka_check_node has written"
-    )
+        "--seen", metavar="FILE", nargs="*", default=[],
+        help="what franka_check_node or unitree_check_node has written",
+    )  # fmt: skip
     return parser
 
 
@@ -337,12 +341,18 @@ def _serve(args: argparse.Namespace) -> int:
 
 
 def _doctor(args: argparse.Namespace) -> int:
-    from bench_tasks.commands.doctor import examine, examine_franka, examine_server
+    from bench_tasks.commands.doctor import (
+        examine,
+        examine_franka,
+        examine_server,
+        examine_unitree,
+    )
 
     if args.policy and args.robot:
         raise UsageError("give --policy or --robot, not both")
     if args.robot:
-        findings = examine_franka(args.cell, args.seen)
+        look = {"franka": examine_franka, "unitree": examine_unitree}[args.robot]
+        findings = look(args.cell, args.seen)
     else:
         findings = examine_server(args.policy) if args.policy else examine()
     if args.json:
@@ -358,6 +368,7 @@ def _doctor(args: argparse.Namespace) -> int:
 
 _COMMANDS = {
     "list": _list, "gallery": _gallery, "objects": objects_cli.run, "run": _run,
+    "remember": remember.run,
     "score": _score, "report": _report, "serve": _serve, "doctor": _doctor,
     **data_cli.COMMANDS, **train_cli.COMMANDS, **reality_cli.COMMANDS,
 }  # fmt: skip

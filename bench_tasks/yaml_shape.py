@@ -92,6 +92,8 @@ def read_shaped(
 ) -> T:
     """What `made` makes of a file of `package`, by its name, or of one's own, by its path.
 
+    `shape` may be a function that says which shape a file must have, from what is in it.
+
     UsageError in one line: no such file, a key that is missing or unknown, a wrong value, or what
     `made` raises.
     """
@@ -107,7 +109,7 @@ def read_shaped(
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}") from None
     try:
-        check_shape(raw, shape)
+        check_shape(raw, shape(raw) if callable(shape) else shape)
         return made(path, raw)
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None

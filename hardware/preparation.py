@@ -126,6 +126,9 @@ class Preparation:
         """How far (m) an object may lie from where it belongs."""
         return self._cell.raw["layout"]["position_m"]
 
+    def wait_for_state(self) -> None:
+        """Until the robot is seen to follow, if that is not known by then."""
+
     def wait_for_cameras(self) -> None:
         """Until each has sent a picture."""
         end = time.monotonic() + CAMERAS_S

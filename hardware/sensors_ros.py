@@ -200,6 +200,11 @@ class Sensors:
                              f"{objects['age_s']:g} s")  # fmt: skip
         return pose, twist(self._track(frame, newest_ns, pose))
 
+    def pose_age_s(self, name: str) -> float:
+        """Seconds since the object's own pose came last; infinite when none has."""
+        newest = self._frames.get(self._cell.frame(name))
+        return newest.look()[2] if newest else float("inf")
+
     def _track(self, frame: str, now_ns: int, pose: np.ndarray) -> list[tuple[int, np.ndarray]]:
         """The poses in the world that were looked at lately, this one included."""
         track = [(at, was) for at, was in self._tracks.get(frame, ())

@@ -24,10 +24,12 @@ ENVIRONMENT = {
 }
 
 CELLS = {
-    "franka": ("franka_world", "standin_franka"),
-    "unitree": ("unitree_world", "standin_g1"),
-}
-"""Real robot -> executables of its world, and of what stands in for it."""
+    "franka": ("franka_world", {
+        "standin": "standin_franka", "standin_ros2": "standin_ros2_control",
+    }),
+    "unitree": ("unitree_world", {"standin": "standin_g1"}),
+}  # fmt: skip
+"""Real robot -> executables of its world, and of what stands in for it in which cell."""
 
 
 def nodes(context):
@@ -73,12 +75,12 @@ def nodes(context):
         started = [node("world", {**clock, **pictures, **seen}, checked)]
     else:
         cell = {"cell": settings.cell}
-        world, standin = CELLS[settings.robot]
+        world, standins = CELLS[settings.robot]
         started = [
             node("world", {**pictures, **cell}, (), world),
             # Who knows how the objects are to lie; the stand-in also puts them there.
             node("layout", {"objects": config.objects}, (),
-                 standin if settings.cell == "standin" else "layout"),
+                 standins.get(settings.cell, "layout")),
         ]  # fmt: skip
     started += [
         node("planner", {"planner": config.planner}),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Sequence
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +15,9 @@ __all__ = ["DIM", "check_installed", "embed", "embed_all"]
 
 DIM = 384
 BATCH = 32
+KEPT = 16_384
+"""Vectors of the last texts that are kept: memories are restored, and instructions said, again."""
+_kept: dict[str, np.ndarray] = {}
 
 
 def check_installed() -> Path:
@@ -44,15 +47,12 @@ def _model():  # noqa: ANN202 - transformers' types are not needed to read this
     return tokenizer, AutoModel.from_pretrained(folder, local_files_only=True).eval()
 
 
-@lru_cache(maxsize=4096)
 def embed(text: str) -> np.ndarray:
     """Unit vector (384,) float32 of a sentence: mean of the token embeddings, as MiniLM is used.
 
     BenchError as of `check_installed`.
     """
-    vector = embed_all([text])[0]
-    vector.setflags(write=False)
-    return vector
+    return embed_all([text])[0]
 
 
 def embed_all(texts: Sequence[str]) -> np.ndarray:
@@ -60,6 +60,18 @@ def embed_all(texts: Sequence[str]) -> np.ndarray:
 
     BenchError as of `check_installed`.
     """
+    known = {text: vector for text in texts if (vector := _kept.get(text)) is not None}
+    new = [text for text in dict.fromkeys(texts) if text not in known]
+    known.update(zip(new, map(np.copy, _embedded(new)), strict=True))
+    _kept.update(known)
+    while len(_kept) > KEPT:
+        _kept.pop(next(iter(_kept)), None)
+    return np.stack([known[text] for text in texts]) if known else np.empty((0, DIM), np.float32)
+
+
+def _embedded(texts: Sequence[str]) -> np.ndarray:
+    if not texts:
+        return np.empty((0, DIM), np.float32)
     import torch
 
     tokenizer, model = _model()

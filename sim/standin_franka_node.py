@@ -40,20 +40,24 @@ class StandInNode(StandIn):
     def __init__(self) -> None:
         """Start the servers; UsageError when their environment is not there."""
         super().__init__()
-        given = parameter(self, "python", "")
-        python = Path(given) if given else Path(sys.prefix) / "franka_sim/bin/python"
-        if not python.exists():
-            raise UsageError(f"simulated Franka arms have no Python at {python}: "
-                             "run make franka-sim")  # fmt: skip
         self._q = np.tile(np.append(HOME_RAD, MAX_OPENING_M), 2)
         self._opening = np.full(2, MAX_OPENING_M)
         self._asked, self._speed = np.full(2, MAX_OPENING_M), np.full(2, 0.1)
         self._heard_s: list[float | None] = [None, None]
         self._servers: list[subprocess.Popen[bytes]] = []
         self._ends: list[socket.socket] = []
+        self.start_arms()
+        self.begin()
+
+    def start_arms(self) -> None:
+        """Start what is under the driver; UsageError when that is not there."""
+        given = parameter(self, "python", "")
+        python = Path(given) if given else Path(sys.prefix) / "franka_sim/bin/python"
+        if not python.exists():
+            raise UsageError(f"simulated Franka arms have no Python at {python}: "
+                             "run make franka-sim")  # fmt: skip
         for arm in ARMS:
             self._serve(str(python), ADDRESSES[arm])
-        self.begin()
 
     def _serve(self, python: str, address: str) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)

@@ -32,6 +32,7 @@ from bench_tasks.robots.unitree_hg import (  # noqa: E402
     encode,
     signed,
 )
+from bench_tasks.robots.unitree_rpc import CHECK_MODE, MOTION_SWITCHER, Server  # noqa: E402
 from sim.g1_firmware import (  # noqa: E402
     Elsewhere,
     Firmware,
@@ -40,18 +41,23 @@ from sim.g1_firmware import (  # noqa: E402
     weight_of,
     why_refused,
 )
+from sim.g1_wiring import Bent, reported  # noqa: E402
 
 __all__ = ["DEFAULTS", "StandIn", "main"]
 
 DEFAULTS: dict[str, Any] = {
     "domain": 0, "interface": "lo", "control": "motion", "rate_hz": 250.0, "mode_machine": 5,
     "latency_s": 0.0, "loss": 0.0, "noise_rad": 0.0, "silence_s": 0.1, "seed": 0,
-    "crc_wrong": 0.0, "outage_s": [0.0, 0.0],
+    "crc_wrong": 0.0, "outage_s": [0.0, 0.0], "hands": "rubber", "switcher": True,
+    "silent": False, "swap_arms": False, "flip": [], "bent": False,
 }  # fmt: skip
 """`latency_s` each way; `loss` is the share of messages lost, each way; `noise_rad` the standard
 deviation of joint positions, velocities having ten times as much; `crc_wrong` the share of states
-with a wrong checksum; `outage_s`: every so long nothing comes through for so long, either way."""
-HANDS = ("left", "right")
+with a wrong checksum; `outage_s`: every so long nothing comes through for so long, either way.
+`switcher`: whether it says which program controls it; `silent`: it says no state; `swap_arms` and
+`flip` (joints' names): what it says of its joints is wrong; `bent`: somebody bends them by hand."""
+HANDS = {"rubber": (), "dex3": ("left", "right")}
+MODES = {"motion": "ai", "debug": ""}
 COMMANDS = ("rt/lowcmd", ARM_SDK)
 HAND_SPEED = 3.0
 GAP_S, GAPS_KEPT = 0.05, 100
@@ -63,15 +69,21 @@ class StandIn:
     def __init__(self, settings: dict[str, Any], joints: Any, take: Any) -> None:
         """`take` gets accepted commands."""
         self._set, self._joints, self._take = settings, joints, take
+        hands = HANDS[settings["hands"]]
         self._dds = Dds(
             settings["domain"], settings["interface"],
-            ("rt/lowstate", *(f"rt/dex3/{hand}/state" for hand in HANDS)),
-            (*COMMANDS, *(f"rt/dex3/{hand}/cmd" for hand in HANDS)),
+            ("rt/lowstate", *(f"rt/dex3/{hand}/state" for hand in hands)),
+            (*COMMANDS, *(f"rt/dex3/{hand}/cmd" for hand in hands)),
         )  # fmt: skip
+        mode = {"form": "0", "name": MODES[settings["control"]]}
+        self._switcher = Server(
+            self._dds, MOTION_SWITCHER, lambda api: mode if api == CHECK_MODE else None
+        ) if settings["switcher"] else None  # fmt: skip
+        self._asked: deque[tuple[float, Any]] = deque()
         self._rng = np.random.default_rng(settings["seed"])
-        self._state, self._hands = np.zeros((), LOW_STATE), {h: np.zeros(7) for h in HANDS}
+        self._state, self._hands = np.zeros((), LOW_STATE), {h: np.zeros(7) for h in hands}
         self._state["mode_machine"] = settings["mode_machine"]
-        self._wanted = {hand: np.zeros(7) for hand in HANDS}
+        self._wanted = {hand: np.zeros(7) for hand in hands}
         self._coming: deque[tuple[float, str, np.ndarray]] = deque()
         self._going: deque[tuple[float, bytes]] = deque()
         self.counts: dict[str, int] = {"accepted": 0, "sent": 0}
@@ -103,11 +115,21 @@ class StandIn:
             _, topic, message = self._coming.popleft()
             self.counts["accepted"] += 1
             self._take(topic, rows_of(message), weight_of(message), now_s)
-        for hand in HANDS:
+        for hand in self._hands:
             for data in self._dds.take(f"rt/dex3/{hand}/cmd"):
                 motors = decode(data, HAND_CMD)["motor"]
                 if (motors["kp"] > 0).all():
                     self._wanted[hand] = motors["q"].astype(np.float64)
+        self._answer(now_s)
+
+    def _answer(self, now_s: float) -> None:
+        """Say which program controls it."""
+        if self._switcher is None:
+            return
+        due_s = now_s + 2 * self._set["latency_s"]
+        self._asked.extend((due_s, question) for question in self._switcher.heard())
+        while self._asked and self._asked[0][0] <= now_s:
+            self._switcher.answer(self._asked.popleft()[1])
 
     def _hear_command(self, topic: str, message: np.ndarray, now_s: float) -> None:
         wrong = why_refused(message, self._set["mode_machine"])
@@ -121,7 +143,7 @@ class StandIn:
     def tell(self, now_s: float, dt_s: float) -> None:
         """Publish the state, if there is a new one."""
         measured = self._joints.measured()
-        if measured is not None:
+        if measured is not None and not self._set["silent"]:
             self._put(measured, now_s)
             if not self._lost():
                 message = signed(self._state)
@@ -136,7 +158,7 @@ class StandIn:
                 self._dds.write("rt/lowstate", data)
                 self._sent_s = now_s
                 self.counts["sent"] += 1
-        for hand in HANDS:
+        for hand in self._hands:
             away = self._wanted[hand] - self._hands[hand]
             self._hands[hand] += np.clip(away, -HAND_SPEED * dt_s, HAND_SPEED * dt_s)
             state = np.zeros((), HAND_STATE)
@@ -146,12 +168,13 @@ class StandIn:
 
     def _put(self, measured: np.ndarray, now_s: float) -> None:
         noise = self._set["noise_rad"]
-        numbers = measured.copy()
+        numbers, joints = measured.copy(), slice(0, 3 * JOINTS)
+        numbers[joints] = reported(numbers[joints], self._set["swap_arms"], self._set["flip"])
         if noise:
             numbers[:JOINTS] += self._rng.normal(0.0, noise, JOINTS)
             numbers[JOINTS : 2 * JOINTS] += self._rng.normal(0.0, 10 * noise, JOINTS)
         motors, state = self._state["motor"][:JOINTS], self._state
-        motors["q"], motors["dq"], motors["tau_est"] = numbers[: 3 * JOINTS].reshape(3, JOINTS)
+        motors["q"], motors["dq"], motors["tau_est"] = numbers[joints].reshape(3, JOINTS)
         motors["mode"] = 1
         base = numbers[3 * JOINTS :]
         state["quaternion"], state["gyroscope"] = base[:4], base[4:7]
@@ -166,11 +189,17 @@ def main() -> None:
     given = json.loads(sys.argv[1])
     if unknown := set(given) - set(DEFAULTS):
         sys.exit(f"no settings {', '.join(sorted(unknown))}: there are {', '.join(DEFAULTS)}")
+    if given.get("hands", "rubber") not in HANDS or given.get("control", "motion") not in MODES:
+        sys.exit(f"hands are one of {', '.join(HANDS)}, control one of {', '.join(MODES)}")
     settings = {**DEFAULTS, **given}
     firmware = Firmware(settings["control"], settings["silence_s"])
-    joints = Elsewhere(int(sys.argv[2])) if len(sys.argv) > 2 else IdealJoints(firmware)
-    ideal = isinstance(joints, IdealJoints)
-    robot = StandIn(settings, joints, firmware.take if ideal else joints.take)
+    ideal = len(sys.argv) <= 2
+    take = firmware.take
+    joints: Any = Bent(settings["seed"]) if settings["bent"] else IdealJoints(firmware)
+    if not ideal:
+        joints = Elsewhere(int(sys.argv[2]))
+        take = joints.take
+    robot = StandIn(settings, joints, take)
     period, said_s = 1.0 / settings["rate_hz"], 0.0
     due = last = time.monotonic()
     while True:

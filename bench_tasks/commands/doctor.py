@@ -6,6 +6,7 @@ Everything that could crash or change this process (ROS, rendering) is tried in 
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import platform
 import shutil
@@ -21,12 +22,13 @@ import bench_tasks
 from bench_tasks.errors import BenchError
 from bench_tasks.robots import embodiments
 
-__all__ = ["Finding", "examine", "examine_franka", "examine_server"]
+__all__ = ["Finding", "examine", "examine_franka", "examine_server", "examine_unitree"]
 
 ROOT = Path(bench_tasks.__file__).resolve().parents[1]
 MIN_PYTHON = (3, 10)
 MIN_FREE_GB = 2.0
 TIMEOUT_S = 60.0
+SEEN_S = 3.0
 _INSTALL = "run `make setup`, or: pip install -r requirements/base.txt"
 _PACKAGES = {
     "numpy": "numpy", "scipy": "scipy", "mujoco": "mujoco", "pin": "pinocchio",
@@ -240,6 +242,62 @@ def examine_franka(cell: str, evidence: Sequence[str]) -> list[Finding]:
         remedy = "let franka_check_node collect what each camera sees, and name its files here"
         findings.append(Finding("cameras and hands", False, "not looked at", remedy, needed=False))
     return findings + [Finding(*one) for one in check(mounts, looks)]
+
+
+def examine_unitree(cell: str, evidence: Sequence[str]) -> list[Finding]:
+    """Checks of a G1 and its cell: its file, its driver, what is heard and seen; tells it nothing.
+
+    `evidence`: files of unitree_check_node. UsageError when one of them cannot be read.
+    """
+    from hardware.unitree import checkup, joints, network
+    from hardware.unitree.cell import driver_python, read_cell
+
+    found = read_cell(cell)
+    looks = [joints.read_evidence(Path(path)) for path in evidence]
+    findings, heard = [Finding("cell", True, cell)], {}
+    try:
+        embodiments.get("g1").check_installed()
+        python = driver_python(found)
+        findings.append(Finding("driver", True, python))
+        settings = {**found.bus(), "hands": found.raw["hands"]}
+        if found.raw["transport"] == "ros2":
+            wrong = network.ros_faults(os.environ, found.domain)
+            findings.append(Finding("ROS 2", not wrong, "; ".join(wrong) or "as the robot's",
+                                    "see the robot's own ROS 2 topics in docs/unitree.md"))
+            findings.append(Finding("robot", False, "not listened to over ROS 2",
+                                    "ros2 topic hz /lowstate", needed=False))  # fmt: skip
+        elif wrong := network.interface_fault(settings["interface"]):
+            findings.append(Finding("network", False, wrong, "correct interface in the cell"))
+        else:
+            heard = network.hear(python, settings)
+            findings += [Finding(*one) for one in checkup.check(heard, settings)]
+    except BenchError as error:
+        findings.append(Finding("driver", False, str(error), "see docs/unitree.md"))
+    findings += _seen(cell, heard.get("quaternion") or None)
+    if not looks:
+        remedy = "let unitree_check_node collect what a tracker sees, and name its files here"
+        findings.append(
+            Finding("order and signs of joints", False, "not looked at", remedy, needed=False)
+        )
+    return findings + [Finding(*one) for one in (joints.check(looks) if looks else ())]
+
+
+def _seen(cell: str, upright: Sequence[float] | None) -> list[Finding]:
+    """What cameras and tracker of a G1's cell publish."""
+    ok, text = _try(
+        "import sys; from hardware.seen_ros import main; "
+        f"sys.argv = ['', 'hardware.unitree.cell', {cell!r}, '{SEEN_S}', 'pelvis']; main()"
+    )
+    try:
+        seen = json.loads(text) if ok else None
+    except ValueError:
+        seen = None
+    if seen is None:
+        remedy = "run `make setup`: the robot's world node needs ROS 2"
+        return [Finding("tracker and cameras", False, f"ROS 2 cannot be used: {text}", remedy)]
+    from hardware.unitree.checkup import check_seen
+
+    return [Finding(*one) for one in check_seen(seen, upright)]
 
 
 def examine_server(spec: str) -> list[Finding]:

@@ -30,6 +30,8 @@ EMBODIMENTS = {"franka": FR3_PAIR, "unitree": "g1"}
 CLOCKS = ("lockstep", "realtime")
 STANDIN = "standin"
 """The cell whose robot is simulated and speaks its vendor's protocol."""
+STANDINS = {"franka": (STANDIN, "standin_ros2"), "unitree": (STANDIN,)}
+"""Real robot -> cells where it is simulated: behind its vendor's protocol, or franka_ros2's."""
 AUTO = "auto"
 VIEWERS = ("none", "foxglove", "mujoco")
 
@@ -62,7 +64,7 @@ ARGUMENTS: dict[str, tuple[str, str]] = {
     "robot": ("sim", "whose arms: " + ", ".join(ROBOTS)),
     "cell": (
         STANDIN, "with a real robot, the file that describes its cell, or standin: a simulated "
-        "robot that speaks the vendor's protocol"
+        "robot that speaks the vendor's protocol (standin_ros2: arms behind franka_ros2's topics)"
     ),
     "safety": (
         "auto", "check every command before it is executed: true, false, or auto, which is true "
@@ -189,7 +191,7 @@ def read(given: Mapping[str, str]) -> Settings:
         _viewer(_one_of("viewer", given["viewer"], VIEWERS), robot),
         robot,
         **_safety({**given, "clock": clock}, config),
-        cell=_file("cell", given["cell"], (STANDIN,)) if robot != "sim" else "",
+        cell=_file("cell", given["cell"], STANDINS[robot]) if robot != "sim" else "",
     )
     claim_domain()
     if config.record:
@@ -241,7 +243,7 @@ def _safety(given: Mapping[str, str], config: RunConfig) -> dict[str, Any]:
         raise UsageError("dry_run needs clock:=realtime: in lockstep time stands still until an "
                          f"action is executed, got {given['clock']!r}")  # fmt: skip
     # Of simulated arms nobody has to stand clear.
-    simulated = real and given["cell"] == STANDIN
+    simulated = real and given["cell"] in STANDINS[given["robot"]]
     if dry_run and real and not simulated:
         raise UsageError(f"dry_run must be false for the cell {given['cell']}: its arms go home and"
                          " its hands open before anything is checked, got true")  # fmt: skip

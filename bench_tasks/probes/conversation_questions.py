@@ -91,6 +91,8 @@ class Questions:
         tags = {"paraphrase": "plain" if way == 0 else f"way {way}", "people":
                 len(self._talk.people), "distractors": self._talk.small_talk,
                 "modality": self._modality(draft), **self._distance(query, rests)}
+        if kind == "AR":
+            tags["refusal"] = True
         return Asked(query, kind, draft.gold, chance, tuple(rests), tags)
 
     def _modality(self, draft: _Draft) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from bench_tasks.probes.stream import Item, Probe, Reply, Step
 from bench_tasks.protocols import Memory
@@ -61,7 +62,12 @@ def play(
             keep(records[-1])
 
 
-def storage_bytes(memory: Memory) -> int:
-    """How much it keeps: what it says of itself as `size_bytes()`, else the size of a snapshot."""
-    size = getattr(memory, "size_bytes", None)
-    return int(size()) if size is not None else len(memory.snapshot())
+def storage_bytes(memory: Memory, store: Path | None = None) -> int:
+    """How much it keeps: the size of its file, closed, with what lies beside it; or a snapshot's.
+
+    A memory that has a file is closed by this: before, part of it is in a journal as well.
+    """
+    if store is None or not store.exists():
+        return len(memory.snapshot())
+    memory.close()
+    return sum(file.stat().st_size for file in store.parent.glob(f"{store.name}*"))

@@ -66,9 +66,12 @@ def is_right(asked: Asked, reply: Reply) -> bool:
 class Score:
     """What became of `count` questions: all are `right`, `abstained` or wrong.
 
-    Abstaining is right where it is the gold, else it is counted apart, and not as right.
+    Abstaining is counted apart, and not as right; but where "Not mentioned" is among the choices,
+    or the question is tagged `refusal`, it is an answer like others, right or wrong.
     `low` and `high` are Wilson's 95 % interval of right/count, `chance` is the mean of what
-    guessing gets, `errors` counts questions at which the memory raised something.
+    guessing gets, `guessing` what is expected to be right if each abstention were a guess instead:
+    who knows nothing and says so is at chance by that. `errors` counts questions at which the
+    memory raised something.
     """
 
     count: int
@@ -76,6 +79,7 @@ class Score:
     abstained: int
     errors: int
     chance: float
+    guessing: float
     low: float
     high: float
     precision: float
@@ -88,30 +92,34 @@ class Score:
         """Share right; NaN without questions."""
         return self.right / self.count if self.count else math.nan
 
-    @property
-    def guessing(self) -> float:
-        """Expected share right if each abstention were a guess instead."""
-        return (self.right + self.abstained * self.chance) / self.count if self.count else math.nan
-
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
-        return {**asdict(self), "accuracy": self.accuracy, "guessing": self.guessing}
+        return {**asdict(self), "accuracy": self.accuracy}
 
 
 def score(records: Iterable[Record]) -> Score:
     """Score the questions among the records."""
     told = [(r.step, r.reply, r.error) for r in records if isinstance(r.step, Asked) and r.reply]
-    right = sum(is_right(asked, reply) for asked, reply, _ in told)
-    abstained = sum(reply.abstained and not is_right(asked, reply) for asked, reply, _ in told)
-    low, high = wilson(right, len(told))
+    rights = [is_right(asked, reply) for asked, reply, _ in told]
+    silent = [
+        reply.abstained and not ok and not _may_refuse(asked)
+        for (asked, reply, _), ok in zip(told, rights, strict=True)
+    ]
+    chances = [asked.chance for asked, *_ in told]
+    low, high = wilson(sum(rights), len(told))
     words = [overlap(reply.text, asked.gold) for asked, reply, _ in told]
     return Score(
-        len(told), right, abstained, sum(bool(error) for *_, error in told),
-        _mean(asked.chance for asked, *_ in told), low, high,
-        _mean(w.precision for w in words), _mean(w.recall for w in words),
+        len(told), sum(rights), sum(silent), sum(bool(error) for *_, error in told),
+        _mean(chances),
+        _mean(c if s else float(ok) for c, s, ok in zip(chances, silent, rights, strict=True)),
+        low, high, _mean(w.precision for w in words), _mean(w.recall for w in words),
         _mean(w.f1 for w in words),
         _mean(bleu_1(reply.text, asked.gold) for asked, reply, _ in told),
     )  # fmt: skip
+
+
+def _may_refuse(asked: Asked) -> bool:
+    return NOT_MENTIONED in asked.query.choices or bool(asked.tags.get("refusal"))
 
 
 def _mean(values: Iterable[float]) -> float:

@@ -15,7 +15,7 @@ __all__ = ["Render", "Still", "caption_of", "stills"]
 
 @dataclass(frozen=True)
 class Still:
-    """Things (colour, kind) on the table, the largest first, no colour twice.
+    """Things (colour, kind) on the table, no colour twice; the first is clearly the largest.
 
     `number` tells pictures of the same things apart: it is what their places are drawn from.
     """

@@ -51,20 +51,20 @@ class Dds:
         """
         try:
             self._domain = Domain(domain, config_of(interface))
-            self._participant = DomainParticipant(domain)
+            self.participant = DomainParticipant(domain)
         except DDSException:
             names = ", ".join(sorted(os.listdir("/sys/class/net")))
             raise UsageError(
                 f"CycloneDDS cannot use interface {interface!r} (there are {names})"
             ) from None
-        self._writers = {topic: DataWriter(self._participant, self._topic(topic)) for topic in out}
+        self._writers = {topic: DataWriter(self.participant, self._topic(topic)) for topic in out}
         kept = Qos(Policy.History.KeepLast(_KEPT))
         self._readers = {
-            topic: DataReader(self._participant, self._topic(topic), qos=kept) for topic in into
+            topic: DataReader(self.participant, self._topic(topic), qos=kept) for topic in into
         }
 
     def _topic(self, name: str) -> Topic:
-        return Topic(self._participant, name, getattr(dds_, TOPICS[name]))
+        return Topic(self.participant, name, getattr(dds_, TOPICS[name]))
 
     def write(self, topic: str, data: bytes) -> None:
         """Send one message; DDSException when DDS does not take it."""

@@ -13,9 +13,9 @@ import zlib
 import numpy as np
 
 __all__ = [
-    "ARM_SDK", "HAND_CMD", "HAND_JOINTS", "HAND_STATE", "JOINTS", "LOW_CMD", "LOW_STATE", "MOTORS",
-    "TOPICS", "WEIGHT", "crc32", "decode", "encode", "hand_cmd", "hand_mode", "is_signed",
-    "motor_commands", "signed",
+    "ARM_SDK", "HAND_CMD", "HAND_JOINTS", "HAND_STATE", "JOINTS", "LOW_CMD", "LOW_STATE",
+    "MACHINES", "MOTORS", "TOPICS", "WEIGHT", "crc32", "decode", "encode", "hand_cmd", "hand_mode",
+    "is_signed", "motor_commands", "signed",
 ]  # fmt: skip
 
 MOTORS, JOINTS, HAND_JOINTS = 35, 29, 7
@@ -29,6 +29,13 @@ TOPICS = {
     "rt/dex3/left/state": "HandState_", "rt/dex3/right/state": "HandState_",
 }  # fmt: skip
 """DDS topic -> type in unitree_hg.msg.dds_. In ROS 2 they have no rt/ and the types no _."""
+MACHINES = {
+    1: (23, True), 2: (29, True), 3: (29, False), 4: (23, True), 5: (29, True), 6: (29, False),
+    9: (14, False), 10: (23, True), 11: (29, True), 12: (29, False), 13: (29, True),
+    14: (29, False), 15: (29, True), 16: (29, False),
+}  # fmt: skip
+"""mode_machine -> joints of that G1, and whether roll and pitch of its waist, if it has them, are
+free: the table in Unitree's unitree_ros, robots/g1_description."""
 PRESS_SENSORS = 9
 _HEADER = b"\x00\x01\x00\x00"
 """CDR, little-endian, no options."""

@@ -11,7 +11,8 @@ import signal
 
 __all__ = [
     "franka_check", "franka_world", "layout", "planner", "policy", "recorder", "safety",
-    "standin_franka", "standin_g1", "task", "unitree_world", "world",
+    "standin_franka", "standin_g1", "standin_ros2_control", "task", "unitree_check",
+    "unitree_world", "world",
 ]  # fmt: skip
 
 
@@ -66,9 +67,19 @@ def standin_franka() -> None:
     _start("sim.standin_franka_node")
 
 
+def standin_ros2_control() -> None:
+    """Start the stand-in for a cell with two Franka arms that franka_ros2 drives."""
+    _start("sim.standin_ros2_control_node")
+
+
 def unitree_world() -> None:
     """Start the node `world` of a Unitree G1."""
     _start("hardware.unitree.world_node")
+
+
+def unitree_check() -> None:
+    """Start the node that collects what a tracker sees of a G1's hand."""
+    _start("hardware.unitree.check_node")
 
 
 def standin_g1() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import ipaddress
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -28,22 +30,28 @@ __all__ = ["Cell", "driver_python", "read_cell", "shipped_cells"]
 FORMAT_VERSION = 1
 REPORT_CYCLES = 4
 CONTROLS, REALTIME = ("position", "impedance"), ("ignore", "enforce")
+PYLIBFRANKA, FRANKA_ROS2 = "pylibfranka", "franka_ros2"
+MESSAGES = ("trajectory_msgs", "franka_msgs")
+"""What the second way needs of ROS, beyond what all nodes need."""
 
 
 def _row(count: int, kind: Kind = NUMBER) -> tuple[Kind, ...]:
     return (kind,) * count
 
 
+_HANDS = {"speed_m_s": POSITIVE, "force_n": POSITIVE, "max_width_m": POSITIVE, "home": FLAG}
+_EXTERNAL = {"force_n": POSITIVE, "torque_nm": POSITIVE}
 _SHAPE: dict[str, Any] = {
     "format_version": POSITIVE,
+    "driver": OneOf((PYLIBFRANKA,)),
     "python": TEXT,
     "simulated": FLAG,
     "addresses": dict.fromkeys(ARMS, NAME),
     "arms": {
         "control": OneOf(CONTROLS), "realtime": OneOf(REALTIME), "speed": SHARE,
         "max_jump_rad": POSITIVE,
-        "home_share": SHARE, "external": {"force_n": POSITIVE, "torque_nm": POSITIVE},
-         "joint_impedance": _row(7, POSITIVE),
+        "home_share": SHARE, "external": _EXTERNAL,
+        "joint_impedance": _row(7, POSITIVE),
         "stiffness": _row(7, POSITIVE), "damping": _row(7, POSITIVE),
         "collision": {
             "lower_torque_nm": _row(7, POSITIVE), "upper_torque_nm": _row(7, POSITIVE),
@@ -51,25 +59,58 @@ _SHAPE: dict[str, Any] = {
         },
         "payload": {"mass_kg": NUMBER, "center_m": _row(3), "inertia_kgm2": _row(9)},
     },
-    "hands": {"speed_m_s": POSITIVE, "force_n": POSITIVE, "max_width_m": POSITIVE,
-              "home": FLAG},
+    "hands": _HANDS,
+    **base.SEEN,
+    "calibration": TEXT,
+}  # fmt: skip
+_NAMES = {
+    "namespace": NAME, "joints": NAME, "controller": NAME, "joint_states": NAME, "torques": NAME,
+    "wrench": NAME, "hand": NAME, "fingers": NAME,
+}  # fmt: skip
+_ROS_SHAPE: dict[str, Any] = {
+    "format_version": POSITIVE,
+    "driver": OneOf((FRANKA_ROS2,)),
+    "names": dict.fromkeys(ARMS, _NAMES),
+    "arms": {
+        "speed": SHARE, "max_jump_rad": POSITIVE, "home_share": SHARE, "external": _EXTERNAL,
+        "follow_rad": POSITIVE, "lead_s": SHARE,
+    },
+    "hands": _HANDS,
     **base.SEEN,
     "calibration": TEXT,
 }  # fmt: skip
 
 
+def _shape(raw: Any) -> dict[str, Any]:
+    """What must be in a file, which depends on the way to the arms."""
+    driver = raw.get("driver", PYLIBFRANKA) if isinstance(raw, dict) else PYLIBFRANKA
+    if driver not in (PYLIBFRANKA, FRANKA_ROS2):
+        raise unknown("driver", driver, (PYLIBFRANKA, FRANKA_ROS2))
+    return _SHAPE if driver == PYLIBFRANKA else _ROS_SHAPE
+
+
 class Cell(base.Cell):
     """Two arms and their hands."""
+
+    @property
+    def by_ros(self) -> bool:
+        """Whether franka_ros2's controllers drive the arms, instead of pylibfranka."""
+        return self.raw["driver"] == FRANKA_ROS2
 
     def arm(self, arm: str) -> dict[str, Any]:
         """Settings for the process of an arm; `report_every` cycles it reports its state."""
         arms = self.raw["arms"]
+        if self.by_ros:
+            own = {key: arms[key] for key in ("speed", "max_jump_rad", "follow_rad", "lead_s")}
+            return {**own, "arm": arm, "names": self.raw["names"][arm]}
         own = {key: arms[key] for key in arms if key not in ("home_share", "external")}
         return {**own, "address": self.raw["addresses"][arm], "report_every": REPORT_CYCLES,
                 "simulated": self.raw["simulated"]}  # fmt: skip
 
     def hand(self, arm: str) -> dict[str, Any]:
         """Settings for the process of a hand."""
+        if self.by_ros:
+            return {**self.raw["hands"], "arm": arm, "names": self.raw["names"][arm]}
         return {**self.raw["hands"], "address": self.raw["addresses"][arm]}
 
     def mounts(self) -> dict[str, Mount]:
@@ -78,7 +119,19 @@ class Cell(base.Cell):
 
 
 def driver_python(cell: Cell) -> str:
-    """The interpreter of the drivers' environment; UsageError when there is none."""
+    """The interpreter of the drivers' environment; UsageError when there is none.
+
+    By ROS it is our own, which must know the messages.
+    """
+    if cell.by_ros:
+        for package in MESSAGES:
+            if importlib.util.find_spec(package) is None:
+                raise UsageError(
+                    f"ROS 2 does not know {package}, which {cell.name} needs for franka_ros2: "
+                    "source the install/setup.bash of the workspace with franka_ros2, or, where "
+                    "ROS comes from wheels, run make"
+                )
+        return sys.executable
     return base.environment_python(cell, "franka")
 
 
@@ -92,7 +145,7 @@ def read_cell(name: str) -> Cell:
 
     UsageError in one line: no such file, a key that is missing or unknown, or a wrong value.
     """
-    return read_shaped("cell", name, "hardware.franka", _SHAPE, _made)
+    return read_shaped("cell", name, "hardware.franka", _shape, _made)
 
 
 def _made(path: Path, raw: dict[str, Any]) -> Cell:
@@ -113,8 +166,26 @@ def _on_this_machine(address: str) -> bool:
         return False
 
 
+def _apart(names: dict[str, dict[str, str]]) -> None:
+    """UsageError when both arms have the same controller or hand, or a name cannot be."""
+    for arm in ARMS:
+        if not names[arm]["namespace"].startswith("/"):
+            raise UsageError(f"names.{arm}.namespace must begin with /, got "
+                             f"{names[arm]['namespace']!r}")  # fmt: skip
+    for key in ("controller", "hand", "wrench", "torques"):
+        left, right = (
+            name if name.startswith("/") else f"{names[arm]['namespace'].rstrip('/')}/{name}"
+            for arm, name in ((arm, names[arm][key]) for arm in ARMS)
+        )
+        if left == right:
+            raise UsageError(f"names: both arms have the {key} {left}")
+
+
 def _sensible(raw: dict[str, Any]) -> None:
     base.check_cell(raw, FORMAT_VERSION)
+    if raw["driver"] == FRANKA_ROS2:
+        _apart(raw["names"])
+        return
     if len(set(raw["addresses"].values())) < len(ARMS):
         raise UsageError(f"both arms have the address {raw['addresses']['left']}")
     for arm in ARMS:

@@ -91,12 +91,18 @@ class Drivers:
 
     def _started(self, kind: str, arm: str) -> _Driver:
         ours, theirs = pair()
-        # Its own environment's packages, not those of ours that ROS may have put on the path.
-        environment = {k: v for k, v in os.environ.items() if k not in ("LD_LIBRARY_PATH",)}
-        environment |= {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+        if self._cell.by_ros:
+            module, paths = f"{kind}_ros", [str(ROOT), os.environ.get("PYTHONPATH", "")]
+            environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+        else:
+            # Its own environment's packages, not those of ours that ROS may have put on the path.
+            module = kind
+            environment = {k: v for k, v in os.environ.items() if k not in ("LD_LIBRARY_PATH",)}
+            environment["PYTHONPATH"] = str(ROOT)
+        environment["OMP_NUM_THREADS"] = "1"
         with theirs:
             process = subprocess.Popen(
-                [self._python, "-m", f"hardware.franka.{kind}", str(theirs.fileno())],
+                [self._python, "-m", f"hardware.franka.{module}", str(theirs.fileno())],
                 pass_fds=[theirs.fileno()], env=environment, start_new_session=True,
             )  # fmt: skip
         ours.send(self._cell.arm(arm) if kind == "arm" else self._cell.hand(arm))

@@ -56,7 +56,8 @@ class Reports:
             (arm, name): node.create_publisher(
                 kind, f"/{arm}/{name}", qos_profile_sensor_data
             )
-            for arm in ARMS for name, kind in BROADCAST.items()
+            # By franka_ros2 they are there, from who measures them.
+            for arm in ARMS if not cell.by_ros for name, kind in BROADCAST.items()
         }  # fmt: skip
         self._heard: list[tuple[str, str]] = []
         self._fixed = node.create_publisher(TFMessage, "/tf_static", LATCHED)

@@ -64,6 +64,13 @@ class Tracker:
         self._going = self.lapsed = False
         self._set_position(self._q, [0.0] * 7, [0.0] * 7, 0.0, 1.0)
 
+    def take_up(self, q: Sequence[float], v: Sequence[float], a: Sequence[float]) -> None:
+        """Go on from a state of motion, which is braked until something else is told."""
+        self.reset(q)
+        self._v, self._a = list(map(float, v)), list(map(float, a))
+        self.braking = False
+        self.brake()
+
     # -- what it is told -------------------------------------------------------------------------
 
     def command(self, command: Command, now_ns: int, pace: float = 1.0) -> str:

@@ -8,11 +8,6 @@ ends the episode without a verdict, with its reason.
 
 from __future__ import annotations
 
-import json
-import time
-from dataclasses import replace
-from typing import Any
-
 import numpy as np
 
 from bench_tasks.errors import BenchError
@@ -32,16 +27,15 @@ from hardware.franka.motion import hand_contacts, next_step, strain, within
 from hardware.franka.ready import FATAL, Preparation
 from hardware.franka.reports_ros import Reports
 from hardware.link import Command
-from hardware.signals import SILENT_S
 from hardware.world_ros import PERIOD_S, RealWorld
 
 __all__ = ["FrankaWorldNode", "main"]
 
 
-
 class FrankaWorldNode(RealWorld):
     """Two arms, two hands, cameras and a tracker."""
 
+    ROBOT, MOVED, FATAL = "franka", "the arms", FATAL
     _cell: Cell
 
     def __init__(self) -> None:
@@ -50,7 +44,6 @@ class FrankaWorldNode(RealWorld):
         cell = self._cell
         self._kinematics = dual_arm()
         self._last = np.zeros(16)
-        self._trouble = ""
         self.drivers = Drivers(cell)
         # Of its own: it is asked on the ticker's thread, also while the other is at work.
         self._shown = DualArm()
@@ -67,74 +60,32 @@ class FrankaWorldNode(RealWorld):
         self.drivers.close()
         self.sensors.close()
 
-    def load(self, task: str, seed: int, config: dict[str, Any]) -> tuple[Scene, WorldState]:
-        """Arms home and hands open, then the objects where they belong."""
-        self._loading, self._trouble = True, ""
-        try:
-            self._preparation.go_home()
-            self._last = np.tile(np.append(HOME_RAD, MAX_OPENING_M), len(ARMS))
-            told = self.sensors.lay_out(
-                task, seed, json.dumps(config), self._cell.raw["layout"]["wait_s"]
-            )
-            contacts = "all" if self._cell.raw["contacts"]["topic"] else "hands"
-            scene = replace(Scene.from_json(told.scene), robot="franka", contacts=contacts)
-            for kinematics in (self._kinematics, self._shown):
-                kinematics.set_base_height(scene.base_height_m)
-            wanted = np.asarray(told.state.object_pose).reshape(-1, 7)
-            self._preparation.wait_for_objects(scene, wanted)
-            self._preparation.wait_for_cameras()
-            self._begun_ns, self._held = time.monotonic_ns(), False
-            self._signals.begin()
-            return scene, self._measured(scene, 0, 0)
-        finally:
-            self._loading = False
+    def _came_home(self) -> None:
+        self._last = np.tile(np.append(HOME_RAD, MAX_OPENING_M), len(ARMS))
+
+    def _take_scene(self, scene: Scene) -> None:
+        for kinematics in (self._kinematics, self._shown):
+            kinematics.set_base_height(scene.base_height_m)
 
     # -- 50 times a second -----------------------------------------------------------------------
 
     def _turn(self, at_s: float) -> None:
-        if self.ticking:
-            self._tick(at_s)
-        elif not self._loading:  # who waits for the arms then hears of it himself
-            for kind, reason in self.drivers.poll():
-                self._record(kind, reason)
+        super()._turn(at_s)
         self._reports.broadcast()
 
     def _diagnose(self) -> None:
         self._reports.diagnose(self._late)
 
-    def _failed(self, trouble: str) -> None:
-        if self.ticking or trouble != self._trouble:  # else it was told, a period ago
-            self._give_up(trouble)
-        self._trouble = trouble
-
-    def _tick(self, at_s: float) -> None:
-        """The state now, and the action from now on."""
-        state, scene = self.state, self.scene
-        assert state is not None and scene is not None
-        try:
-            self._heed()
-            stamp = max(time.monotonic_ns() - self._begun_ns, state.stamp_ns + 1)
-            safe = self._safe()
-            measured = self._measured(scene, state.seq + 1, stamp)
-            due = self._reachable(self.due(measured.seq))
-            if safe:  # else the arms are told nothing, and have come to rest
-                self._command(measured.seq, due, at_s)
-            self.publish(measured)
-            self._pictures.stream(measured)
-        except BenchError as error:
-            self._give_up(str(error))
-
     def _heed(self) -> None:
-        """Put on record what drivers say; BenchError when arms must not go on."""
-        for kind, reason in self.drivers.poll():
-            if kind in FATAL:
-                raise BenchError(reason)
-            self._record(kind, reason)
-            if kind == "command_refused":
-                self._stay()
+        super()._heed()
         for arm in ARMS:
             if felt := strain(arm, self.drivers.arm(arm).wrench, self._cell.raw["arms"]):
                 raise BenchError(felt)
+
+    def _act(self, seq: int, at_s: float, safe: bool) -> None:
+        due = self._reachable(self.due(seq))
+        if safe:  # else the arms are told nothing, and have come to rest
+            self._command(seq, due, at_s)
 
     def _command(self, seq: int, due: np.ndarray, at_s: float) -> None:
         """Tell arms and hands what to do in the period that began at `at_s`."""
@@ -165,19 +116,8 @@ class FrankaWorldNode(RealWorld):
                 return due[:0]
         return due
 
-    def _safe(self) -> bool:
-        """Whether the safety node sees what the arms do; if it does not, they brake."""
-        safe = self._signals.watching
-        if not safe and not self._held:
-            self.drivers.hold()
-            self._record(
-                "heartbeat_lost",
-                f"no heartbeat of the safety node for {SILENT_S:g} s: the arms hold",
-            )
-        if not safe or self._held:
-            self._stay()
-        self._held = not safe
-        return safe
+    def _hold(self) -> None:
+        self.drivers.hold()
 
     def _stay(self) -> None:
         """An arm has braked: from here on both hold where they are told to be now."""
@@ -185,12 +125,8 @@ class FrankaWorldNode(RealWorld):
         for k, arm in enumerate(ARMS):
             self._last[8 * k : 8 * k + 7] = self.drivers.arm(arm).q_sent
 
-    def _give_up(self, reason: str) -> None:
-        """Arms to rest; the conductor ends the episode without a verdict."""
-        self.ticking, self.chunk = False, None
-        self.drivers.hold()
-        self.get_logger().error(reason)
-        self.event("world_lost", reason=reason, fatal=True)
+    def _still_held(self) -> None:
+        self._stay()
 
     def _measured(self, scene: Scene, seq: int, stamp_ns: int) -> WorldState:
         """The state now; BenchError when any of it is not known."""

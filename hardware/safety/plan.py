@@ -27,6 +27,10 @@ RUNNING_RAD_S = 0.1
 MOST_GAP = 250
 """A state that claims to be farther from the one before is not believed."""
 MOST_LEAD = 5
+"""A robot that is later than that is not one to be commanded at this rate."""
+QUIET_PERIODS, MOST_QUIET = 500, 8000
+"""After so many periods of motion in which the lead sufficed a smaller one is tried; it is twice as
+many each time that was too small."""
 
 
 class Plan:
@@ -46,7 +50,13 @@ class Plan:
         self.rows, self.seq = np.zeros((0, limits.size)), 0
         """What the arms do from state `seq` on; it ends at rest."""
         self.lead = limits.lead_periods if realtime else 0
-        """So many periods later the robot does what it is sent: till then what was sent before."""
+        """At most so many periods later the robot does what it is sent: till then what was before.
+
+        All that is sent begins with that, so that it is the same whenever it comes until then.
+        """
+        self._missed, self._next_lead = False, self.lead
+        """Whether the newest state is not as it was sent; the lead from the next state on."""
+        self._quiet, self._patience = 0, QUIET_PERIODS
         self._seen: tuple[WorldState, list[np.ndarray]] | None = None
         """The newest state that came and what was executed by then, while a later one is presumed
         in its place."""
@@ -54,7 +64,6 @@ class Plan:
         """What is taken to have been executed since."""
         self._sent: list[ActionChunk] = []
         """What was sent last, oldest first."""
-        self._missed = False
         self._stopping = False
         """Whether the rows are a stop."""
         self._ignored: tuple[int, float] | None = None
@@ -101,7 +110,7 @@ class Plan:
         self.executed = [*self.executed[-2:], np.array(state.command)]
         lag = int(self.limits.measured["lag_s"] / self.limits.period_s + 1e-6)
         self.recent = [*self.recent, self.executed[-1]][-1 - lag :]
-        self.state = state
+        self.state, self.lead = state, max(self.lead, self._next_lead)
         self._look_for_running(state, before, stopped)
 
     def miss(self, seq: int) -> None:
@@ -159,12 +168,22 @@ class Plan:
         """
         assert self.state is not None
         seq, command = self.state.seq, self.state.command
-        last = self._sent_for(seq - 1, self.lead)
-        if self._speed > 0.0 if last is None else np.abs(last - command).max() > 1e-6:
+        late = self._late()
+        if late is None:
             return np.zeros((0, self.limits.size))
-        rows = [self._sent_for(seq + k, self.lead) for k in range(self.lead)]
+        rows = [self._sent_for(seq + k, late) for k in range(self.lead)]
         known = [command if row is None else row for row in rows]
         return np.array(known).reshape(-1, self.limits.size)
+
+    def _late(self) -> int | None:
+        """By how many periods what the robot did last was late, the lead if it may have been so."""
+        assert self.state is not None
+        seq, command = self.state.seq, self.state.command
+        for late in (*range(self.lead, -1, -1), *range(self.lead + 1, MOST_LEAD + 1)):
+            last = self._sent_for(seq - 1, late)
+            if self._speed == 0.0 if last is None else np.abs(last - command).max() <= 1e-6:
+                return late
+        return None
 
     def _sent_for(self, seq: int, lead: int) -> np.ndarray | None:
         """The action that answers state `seq` for a robot with so long a lead, if one was sent."""
@@ -275,15 +294,12 @@ class Plan:
         told = self.rows[min(done, len(self.rows)) - 1] if len(self.rows) else self.executed[-2]
         if np.abs(told - command).max() <= 1e-6:
             self._ignored, self._missed = None, False
+            self._try_sooner()
             return None
         if self._stopping:
             self._ignored = self._ignored or (self.state.seq, self._speed)
-        again = self._missed
+        self._learn_lead(command)
         self._missed = True
-        if again:
-            self._learn_lead(command)
-            if self._stopping and self.state.seq - self._sent[-1].seq < HEED_PERIODS:
-                return None  # what was made anew may be under way: another would come upon it
         moving, ahead = self.moving(self.rows[:0]), self.rows[done:, self.limits.columns]
         found = None if over else breach(self.limits, moving, ahead)
         if found is not None:
@@ -307,14 +323,33 @@ class Plan:
         return self.limits.joint_names[int(np.searchsorted(self.limits.columns, column))]
 
     def _learn_lead(self, command: np.ndarray) -> None:
-        """Twice running the robot was not where it was sent: it may do things later than thought.
+        """The robot was not where it was sent: it may do things later than thought.
 
-        A stop that is made anew for arms that have not got the one before yet would come too late
-        as well, and so would the next: they would be thrown to and fro.
+        It is the greatest lateness that counts: with a smaller one each order that is later would
+        find the arms elsewhere. The first time that may have been once, and what is sent now may
+        come at once. The second time running a stop that is made anew for arms that have not got
+        the one before yet would be too late as well, and so would the next: they would be thrown
+        to and fro.
         """
         assert self.state is not None
-        for lead in range(self.lead, MOST_LEAD + 1):  # it may be as thought, and late once
+        for lead in range(self.lead + 1, MOST_LEAD + 1):
             sent = self._sent_for(self.state.seq - 1, lead)
             if sent is not None and np.abs(sent - command).max() <= 1e-6:
-                self.lead = lead
+                self._next_lead, self._quiet = lead, 0
+                if self._missed:
+                    self.lead = lead
                 return
+
+    def _try_sooner(self) -> None:
+        """Since a stop begins as much later, the lead goes down again, if that is long enough ago.
+
+        That an order came sooner cannot be seen, as what it begins with is done in any case.
+        """
+        least = self.limits.lead_periods
+        if not self.realtime or self.lead <= least or self._stopping or self._speed == 0.0:
+            return
+        self._quiet += 1
+        if self._quiet >= self._patience:
+            self.lead = self._next_lead = self.lead - 1
+            self._quiet = 0
+            self._patience = min(2 * self._patience, MOST_QUIET)

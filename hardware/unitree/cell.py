@@ -28,7 +28,7 @@ _SHAPE: dict[str, Any] = {
     "format_version": POSITIVE, "robot": OneOf(("g1",)), "python": TEXT,
     "transport": OneOf(("dds", "ros2")), "interface": NAME, "domain": NUMBER,
     "accept_cyclonedds": TEXT,
-    "hands": OneOf(("rubber",)),
+    "hands": OneOf(("rubber", "dex3")),
     "bus": {
         "rate_hz": POSITIVE, "speed": SHARE, "max_jump_rad": POSITIVE, "stale_s": POSITIVE,
         "release_s": POSITIVE, "ramp_s": POSITIVE,

@@ -17,7 +17,8 @@ from hardware.unitree.steering import PERIOD_S, Steering
 
 __all__ = ["FATAL", "Preparation"]
 
-FATAL = "driver_lost"
+FATAL = ("driver_lost",)
+"""Events of the driver after which nothing may go on."""
 HOME_WITHIN_RAD = 0.05
 LEAST_M = 0.01
 PELVIS_M = 0.03
@@ -91,7 +92,7 @@ class Preparation(base.Preparation):
         return self._drivers.mode == "following"
 
     def _ends(self, kind: str, moving: bool) -> bool:
-        return super()._ends(kind, moving) or kind == FATAL
+        return super()._ends(kind, moving) or kind in FATAL
 
     def _moves(self) -> None:
         if self._drivers.mode != "following":

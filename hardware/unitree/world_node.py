@@ -8,22 +8,18 @@ reason.
 
 from __future__ import annotations
 
-import json
 import time
 from collections import deque
-from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 
-from bench_tasks.errors import BenchError
+from bench_tasks.errors import BenchError, UsageError
 from bench_tasks.robots import embodiments, g1
 from bench_tasks.robots.g1_kinematics import UpperBody
 from bench_tasks.ros.node_ros import main as run_node
 from bench_tasks.view import compose
 from bench_tasks.vocabulary import Scene, WorldState
-from hardware.signals import SILENT_S
 from hardware.unitree.cell import Cell, driver_python, read_cell
 from hardware.unitree.driver import BusDriver
 from hardware.unitree.ready import FATAL, Preparation
@@ -38,21 +34,24 @@ KEPT_GAPS = 50
 class UnitreeWorldNode(RealWorld):
     """A G1 with rubber hands, cameras and a tracker."""
 
+    ROBOT, MOVED, FATAL = "unitree", "waist and arms", FATAL
     _cell: Cell
 
     def __init__(self) -> None:
         """Start the driver and listen to the sensors; UsageError when the cell is not right."""
         super().__init__(read_cell)
+        if self._cell.raw["hands"] != "rubber":
+            raise UsageError(f"hands: {self._cell.raw['hands']} are not in the model of the tasks, "
+                             "nor in that of collisions: only rubber are")  # fmt: skip
         self._body, self._robot = UpperBody(), embodiments.get("g1")
-        self._laying, self._lost = False, ""
         self._gaps: deque[str] = deque(maxlen=KEPT_GAPS)
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
-        self.driver = BusDriver(driver_python(self._cell), self._cell.bus())
+        self.drivers = BusDriver(driver_python(self._cell), self._cell.bus())
         self._steering = Steering(
-            self.driver, self._cell.raw["bus"]["max_jump_rad"], self._cell.raw["gravity"]
+            self.drivers, self._cell.raw["bus"]["max_jump_rad"], self._cell.raw["gravity"]
         )
         self._preparation = Preparation(
-            self._cell, self.driver, self.sensors, self._signals, self.stopping, self._record,
+            self._cell, self.drivers, self.sensors, self._signals, self.stopping, self._record,
             self.get_logger().warning, steering=self._steering,
         )  # fmt: skip
         self._start()
@@ -60,7 +59,7 @@ class UnitreeWorldNode(RealWorld):
     def close(self) -> None:
         """Give waist and arms back to the robot's own controller."""
         self._ticker.join(timeout=1.0)
-        self.driver.close()
+        self.drivers.close()
         self.sensors.close()
 
     def _record(self, kind: str, reason: str) -> None:
@@ -68,78 +67,22 @@ class UnitreeWorldNode(RealWorld):
             self._gaps.append(reason)
         self.event(kind, reason=reason)
 
-    def load(self, task: str, seed: int, config: dict[str, Any]) -> tuple[Scene, WorldState]:
-        """Waist and arms to their starting pose, then the objects where they belong."""
-        raw, preparation = self._cell.raw, self._preparation
-        self._loading = True
-        try:
-            preparation.go_home()
-            # From here on the ticking thread keeps them there, and hears what the driver says.
-            self._laying = True
-            told = self.sensors.lay_out(task, seed, json.dumps(config), raw["layout"]["wait_s"])
-            self._laying = False
-            contacts = "all" if raw["contacts"]["topic"] else "hands"
-            scene = replace(Scene.from_json(told.scene), robot="unitree", contacts=contacts)
-            if scene.embodiment != self._robot.name:
-                raise BenchError(f"{task} is a task of {scene.embodiment}, not of the G1")
-            wanted = np.asarray(told.state.object_pose).reshape(-1, 7)
-            preparation.wait_for_objects(scene, wanted)
-            preparation.wait_for_cameras()
-            preparation.wait_for_state()
-            self._begun_ns, self._held = time.monotonic_ns(), False
-            self._signals.begin()
-            return scene, self._measured(scene, 0, 0)
-        except BaseException:
-            self._stay()
-            raise
-        finally:
-            self._loading = self._laying = False
+    def _take_scene(self, scene: Scene) -> None:
+        if scene.embodiment != self._robot.name:
+            raise BenchError(f"{scene.task} is a task of {scene.embodiment}, not of the G1")
 
     # -- 50 times a second -----------------------------------------------------------------------
 
     def _turn(self, at_s: float) -> None:
-        if self.ticking:
-            self._tick(at_s)
-        else:
-            self._between()
+        ticking = self.ticking
+        super()._turn(at_s)
+        if not ticking:  # keep them where they are, or else the driver would give them back
+            self._steering.tell(0, time.monotonic())
 
-    def _failed(self, trouble: str) -> None:
-        self._give_up(trouble)
-
-    def _tick(self, at_s: float) -> None:
-        """The state now, and the action from now on."""
-        state, scene = self.state, self.scene
-        assert state is not None and scene is not None
-        try:
-            self._heed()
-            stamp = max(time.monotonic_ns() - self._begun_ns, state.stamp_ns + 1)
-            safe = self._safe()
-            measured = self._measured(scene, state.seq + 1, stamp)
-            if safe:
-                self._follow(self.due(measured.seq))
-            self._steering.tell(measured.seq, at_s)
-            self.publish(measured)
-            self._pictures.stream(measured)
-        except BenchError as error:
-            self._give_up(str(error))
-
-    def _between(self) -> None:
-        """Keep waist and arms where they are, or else the driver would give them back."""
-        if self._laying or not self._loading:
-            for kind, reason in self.driver.poll():
-                self._record(kind, reason)
-                if kind == "command_refused":
-                    self._stay()  # or it would be refused fifty times a second
-        self._steering.tell(0, time.monotonic())
-
-    def _heed(self) -> None:
-        """Put on record what the driver says; BenchError when the episode cannot go on."""
-        for kind, reason in self.driver.poll():
-            if kind == FATAL:
-                raise BenchError(reason)
-            self._record(kind, reason)
-            if kind == "command_refused":
-                self._stay()
+    def _act(self, seq: int, at_s: float, safe: bool) -> None:
+        if safe:
+            self._follow(self.due(seq))
+        self._steering.tell(seq, at_s)
 
     def _follow(self, due: np.ndarray) -> None:
         """The first action that is due; the last one when none is."""
@@ -148,37 +91,19 @@ class UnitreeWorldNode(RealWorld):
             self.chunk = None
             self.refuse("bad_chunk", refused)
 
-    def _safe(self) -> bool:
-        """Whether the safety node sees what the arms do; if it does not, they hold."""
-        safe = self._signals.watching
-        if not safe and not self._held:
-            self._record("heartbeat_lost", f"no heartbeat of the safety node for {SILENT_S:g} s: "
-                         "waist and arms hold")  # fmt: skip
-            self._stay()
-        if not safe:
-            self.chunk = None
-        self._held = not safe
-        return safe
-
-    def _stay(self) -> None:
+    def _hold(self) -> None:
         """Waist and arms brake, and stay where they come to rest."""
         self.chunk = None
         self._steering.stay()
 
-    def _give_up(self, reason: str) -> None:
-        """Waist and arms are held; the conductor ends the episode without a verdict."""
-        again, self._lost = not self.ticking and reason == self._lost, reason
-        self.ticking = False
-        self._stay()
-        if not again:
-            self.get_logger().error(reason)
-            self.event("world_lost", reason=reason, fatal=True)
+    def _stay(self) -> None:
+        self._hold()
 
     def _measured(self, scene: Scene, seq: int, stamp_ns: int) -> WorldState:
         """The state now; BenchError when any of it is not known."""
-        if self.driver.mode != "following":
-            raise BenchError(f"waist and arms are not under control: {self.driver.mode}")
-        state = self.driver.state()
+        if self.drivers.mode != "following":
+            raise BenchError(f"waist and arms are not under control: {self.drivers.mode}")
+        state = self.drivers.state()
         seen = [self.sensors.pose(item.name) for item in scene.objects]
         poses = np.array([pose for pose, _ in seen]).reshape(-1, 7)
         names = [item.name for item in scene.objects]
@@ -198,7 +123,7 @@ class UnitreeWorldNode(RealWorld):
 
     def _diagnose(self) -> None:
         """What a technician wants to know, once a second."""
-        driver, values = self.driver, {"mode": self.driver.mode}
+        driver, values = self.drivers, {"mode": self.drivers.mode}
         good, text = driver.mode in ("idle", "engaging", "following"), driver.fault or driver.mode
         try:
             state = driver.state()

@@ -36,18 +36,19 @@ def make_memory(
 ) -> Memory:
     """The memory `name` or `name:key=value,...` of a user, in a file that may hold others' too.
 
-    Without a path all is kept in this process. `reader` answers from what is recalled: by rules and
-    blind to pictures when none is given. `more` is for the back end, as the `writer` of `notes`.
+    Without a path all is kept in this process. `reader` answers from what is recalled: by rules
+    when none is given. `more` is for the back end, as the `writer` of `notes`.
     UsageError lists the valid names or options.
     """
     # Imported here: `policies` itself is imported before this, and must not need what we need.
+    from bench_tasks.options import build, read_spec
     from policies import load
+    from policies.memory.eye import colours_in
     from policies.memory.reader import RuleReader
-    from policies.planners.options import build, read_spec
 
     name, options = read_spec(spec, "memory")
     kind = load("memory", name, MEMORIES)
-    reader = reader or RuleReader(lambda picture: ())
+    reader = reader or RuleReader(colours_in)
     if hasattr(kind, "Options"):
         return kind(path, user, reader, build(name, kind.Options, options, "memory"), **more)
     if options:

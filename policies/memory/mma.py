@@ -80,9 +80,10 @@ class MmaMemory(RagMemory):
     def weighed(self, query: Query) -> list[tuple[Item, float]]:
         """The items found, each with its confidence, the best fit first."""
         self.settle()
-        numbers = self.search(asked_in(query), self.options.items)
-        items = self.store.numbered(numbers)
-        facts = self.graph.said_by(items)
+        with self.store.still():
+            numbers = self.search(asked_in(query), self.options.items)
+            items = self.store.numbered(numbers)
+            facts = self.graph.said_by(items)
         ages = np.array([query.stamp_ns - item.stamp_ns for item in items], float) / DAY_NS
         rows = self.vectors.rows(numbers)
         trust = np.array([self._trust(item, facts) for item in items])

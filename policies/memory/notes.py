@@ -85,6 +85,11 @@ class Notes:
             rows = [(self._store.user, key) for key in keys]
             db.executemany("DELETE FROM notes WHERE user = ? AND key = ?", rows)
 
+    def thin(self, keep: int) -> None:
+        """Forget all but those last told, in a transaction."""
+        order = "SELECT key FROM notes WHERE user = ? ORDER BY stamp_ns DESC, key LIMIT -1 OFFSET ?"
+        self.drop(key for (key,) in self._store.rows(order, self._store.user, keep))
+
     def search(self, text: str, count: int) -> list[Note]:
         """The notes that share most with a text, rare words first; later ones where it is equal."""
         notes = self.all()
@@ -143,7 +148,7 @@ class NotesMemory(KeptMemory):
                 self._note(item)
             else:
                 self._follow(item, made[n])
-        self.notes.drop(note.key for note in self.notes.all()[self.options.notes :])
+        self.notes.thin(self.options.notes)
 
     # By rules
 

@@ -57,6 +57,8 @@ CREATE INDEX facts_by_item ON facts (user, item);
 CREATE TABLE sources (
   user INTEGER NOT NULL, speaker TEXT NOT NULL, confirmed INTEGER NOT NULL,
   contradicted INTEGER NOT NULL, PRIMARY KEY (user, speaker)) WITHOUT ROWID;
+CREATE TABLE states (
+  user INTEGER NOT NULL, name TEXT NOT NULL, body BLOB NOT NULL, PRIMARY KEY (user, name));
 CREATE TABLE notes (
   user INTEGER NOT NULL, key TEXT NOT NULL, stamp_ns INTEGER NOT NULL, body TEXT NOT NULL,
   PRIMARY KEY (user, key)) WITHOUT ROWID;
@@ -144,6 +146,19 @@ class Store:
                     db.execute("ROLLBACK")
                 raise
 
+    @contextmanager
+    def still(self) -> Iterator[sqlite3.Connection]:
+        """A moment in which nothing changes, by whomever. May be nested."""
+        with self.reading() as db:
+            if db.in_transaction:
+                yield db
+                return
+            db.execute("BEGIN")
+            try:
+                yield db
+            finally:
+                db.execute("COMMIT")
+
     def rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         """All that a statement gives."""
         with self.reading() as db:
@@ -221,6 +236,16 @@ class Store:
         with self.writing() as db:
             db.execute("INSERT OR REPLACE INTO derived VALUES (?, ?, ?)", (self.user, name, upto))
 
+    def state(self, name: str) -> bytes | None:
+        """What `keep_state` kept, if anything was."""
+        sql = "SELECT body FROM states WHERE user = ? AND name = ?"
+        return self.one(sql, self.user, name)
+
+    def keep_state(self, name: str, body: bytes) -> None:
+        """Keep something derived of all items, in a transaction."""
+        with self.writing() as db:
+            db.execute("INSERT OR REPLACE INTO states VALUES (?, ?, ?)", (self.user, name, body))
+
     # Forgetting
 
     def forget(self, ids: Iterable[str] | None) -> int:
@@ -238,7 +263,7 @@ class Store:
             db.executemany("DELETE FROM items WHERE n = ?", [(n,) for n, _ in gone])
             db.executemany("DELETE FROM vectors WHERE n = ?", [(n,) for n, _ in gone])
             # What may rest on several items is made again from those that are left.
-            for table in ("facts", "sources", "notes", "derived"):
+            for table in ("facts", "sources", "notes", "states", "derived"):
                 kept = "AND name <> 'vectors'" if table == "derived" else ""
                 db.execute(f"DELETE FROM {table} WHERE user = ? {kept}", (self.user,))
             # Entries deleted from a full-text index stay in it until it is merged; a new one has

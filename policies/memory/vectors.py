@@ -28,15 +28,13 @@ class Vectors:
 
     def _clear(self, epoch: int) -> None:
         self._epoch = epoch
-        self._numbers = np.empty(0, np.int64)
+        self.numbers = np.empty(0, np.int64)
+        """Of the items whose vectors were read, ascending."""
         self._rows = np.empty((0, DIM), np.float32)  # Room for more than there are.
 
     def of(self, new: Sequence[tuple[int, Item]]) -> np.ndarray:
         """Compute the vectors (n, 384) float16 of items."""
-        texts = [said_in(item) for _, item in new]
-        distinct = list(dict.fromkeys(texts))
-        vectors = dict(zip(distinct, embed_all(distinct).astype(np.float16), strict=True))
-        return np.stack([vectors[text] for text in texts])
+        return embed_all([said_in(item) for _, item in new]).astype(np.float16)
 
     def take(self, new: Sequence[tuple[int, Item]], vectors: np.ndarray) -> None:
         """Keep the vectors of items, in a transaction."""
@@ -51,17 +49,21 @@ class Vectors:
 
     def load(self) -> None:
         """Read what has been kept since, by whomever."""
+        with self._store.still():
+            self._load()
+
+    def _load(self) -> None:
         epoch = self._store.epoch()
         if epoch != self._epoch:
             self._clear(epoch)
-        have = len(self._numbers)
+        have = len(self.numbers)
         new = self._store.rows(
             "SELECT n, vector FROM vectors WHERE user = ? AND n > ? ORDER BY n",
-            self._store.user, int(self._numbers[-1]) if have else 0,
+            self._store.user, int(self.numbers[-1]) if have else 0,
         )  # fmt: skip
         if not new:
             return
-        self._numbers = np.concatenate([self._numbers, [n for n, _ in new]])
+        self.numbers = np.concatenate([self.numbers, [n for n, _ in new]])
         if len(self._rows) < have + len(new):
             rows = np.empty((max(2 * have, have + len(new)), DIM), np.float32)
             rows[:have] = self._rows[:have]
@@ -71,22 +73,24 @@ class Vectors:
 
     def search(self, text: str, count: int) -> list[int]:
         """The numbers of the items whose vectors are nearest, the nearest first."""
-        have = len(self._numbers)
-        if not have:
+        with self._store.reading():  # So that no other thread is reading new ones meanwhile.
+            numbers, rows = self.numbers, self._rows[: len(self.numbers)]
+        if not len(numbers):
             return []
-        cosines = self._rows[:have] @ embed(text)
-        count = min(count, have)
+        cosines = rows @ embed(text)
+        count = min(count, len(numbers))
         best = np.argpartition(-cosines, count - 1)[:count]
         # Later items first where it is equal: sentences are said again.
-        order = np.lexsort((-self._numbers[best], -cosines[best]))
-        return [int(n) for n in self._numbers[best[order]]]
+        order = np.lexsort((-numbers[best], -cosines[best]))
+        return [int(n) for n in numbers[best[order]]]
 
     def rows(self, numbers: Iterable[int]) -> np.ndarray:
         """The vectors (n, 384) of items; zeros for one that has none."""
         wanted = np.asarray(list(numbers), np.int64)
         found = np.zeros((len(wanted), DIM), np.float32)
-        if len(self._numbers):
-            at = np.searchsorted(self._numbers, wanted).clip(max=len(self._numbers) - 1)
-            known = self._numbers[at] == wanted
-            found[known] = self._rows[at[known]]
+        with self._store.reading():
+            if len(self.numbers):
+                at = np.searchsorted(self.numbers, wanted).clip(max=len(self.numbers) - 1)
+                known = self.numbers[at] == wanted
+                found[known] = self._rows[at[known]]
         return found

@@ -78,8 +78,10 @@ class Words:
         """The numbers of the items that fit best, the best first."""
         words = list(dict.fromkeys(words_of(text)))[:64]
         words = [word for word in words if word not in SAY_NOTHING] or words
-        if not words or not self._exists():
-            return []
+        with self._store.still():
+            return self._found(words, count) if words and self._exists() else []
+
+    def _found(self, words: list[str], count: int) -> list[int]:
         holds = {word: self._items_with(word, MANY) for word in words}
         common = [word for word, found in holds.items() if len(found) >= MANY]
         tried = set(self._items_with('" "'.join(common), MANY)) if common else set()

@@ -101,6 +101,19 @@ def policies_extra(steps: Steps, ros: Ros, key: str) -> None:
                [VENV / "lerobot", *([] if ros.real else [SITE / "transformers"])])
 
 
+def humanoid(steps: Steps, ros: Ros, key: str) -> None:
+    """Install the humanoid's model and what balances it: a real one's limits and distances too."""
+    file = ROOT / "requirements/humanoid.txt"
+
+    def action() -> None:
+        pip = [str(VENV / "bin/python"), "-m", "pip", "install", "--disable-pip-version-check"]
+        steps.run("humanoid", [*pip, "--no-deps", "-r", str(file)],
+                  "Check the network and the package index, then run make again.")  # fmt: skip
+
+    steps.step("humanoid", digest([file], key), "packages for the humanoid", action,
+               [] if ros.real else [SITE / "mjlab", SITE / "onnxruntime"])  # fmt: skip
+
+
 def vendors_python(name: str) -> str:
     """Another Python than ours for a vendor's environment, "" for ours.
 
@@ -167,6 +180,8 @@ def main(arguments: list[str]) -> int:
             policies_extra(steps, ros, key)
         elif arguments[0] in VENDORS:
             vendor(steps, arguments[0], key)
+            if arguments[0] == "unitree":
+                humanoid(steps, ros, key)
     except Failed as failure:
         sys.stderr.write(f"set-up failed: {failure}\n")
         return 1

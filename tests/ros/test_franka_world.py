@@ -17,7 +17,6 @@ from hardware.signals import Signals  # noqa: E402
 
 pytestmark = pytest.mark.ros
 HOME = np.tile(np.append(HOME_RAD, 0.08), 2)
-PARTS = ("_tick", "_heed", "_safe", "_command", "_stay", "_give_up", "_reachable", "_record", "due")
 
 
 class Arms:
@@ -65,10 +64,12 @@ def world(monkeypatch):
 
     events, published = [], []
     state = SimpleNamespace(seq=4, stamp_ns=80_000_000)
-    node = SimpleNamespace(
+    node = FrankaWorldNode.__new__(FrankaWorldNode)
+    vars(node).update(
         state=state, scene=SimpleNamespace(), drivers=Arms(), _signals=Signals(), ticking=True,
         _last=HOME.copy(), _held=False, _begun_ns=time.monotonic_ns(), _cell=read_cell("cell"),
-        chunk=None, watched=True, events=events, published=published, refused=[],
+        chunk=None, watched=True, events=events, published=published,
+        refused=[], _trouble="", _loading=False, _laying=False,
         event=lambda kind, **data: events.append((kind, data["reason"])),
         refuse=lambda kind, why: node.refused.append((kind, why)),
         publish=lambda state: published.append((state.seq, len(node.drivers.told))),
@@ -76,8 +77,6 @@ def world(monkeypatch):
         _pictures=SimpleNamespace(stream=lambda _: None),
         _measured=lambda scene, seq, stamp: SimpleNamespace(seq=seq, stamp_ns=stamp),
     )  # fmt: skip
-    for name in PARTS:
-        setattr(node, name, getattr(FrankaWorldNode, name).__get__(node))
     return node
 
 
@@ -184,18 +183,14 @@ def test_what_begins_too_far_away_is_refused(world):
 
 def ticks(world, count, loading, broadcast=lambda: None):
     """What is asked of the reports in some periods between or before episodes."""
-    from hardware.franka.world_node import FrankaWorldNode
-
     left, asked = [count], []
 
     def is_set():
         left[0] -= 1
         return left[0] < 0
 
-    for name in ("_tick_on", "_turn", "_diagnose", "_failed"):
-        setattr(world, name, getattr(FrankaWorldNode, name).__get__(world))
     world.stopping, world._late, world._loading = SimpleNamespace(is_set=is_set), 0, loading
-    world._trouble, world._diagnosed_s, world.ticking = "", float("-inf"), False
+    world._diagnosed_s, world.ticking = float("-inf"), False
     world._reports = SimpleNamespace(broadcast=broadcast, diagnose=asked.append)
     world._tick_on()
     return asked
@@ -220,34 +215,34 @@ def test_what_fails_in_each_period_is_told_once(world):
 
 def test_an_episode_begins_with_the_bases_at_the_height_of_its_scene(world):
     from bench_tasks.vocabulary import Scene
-    from hardware.franka.world_node import FrankaWorldNode
 
     scene = Scene(task="t", task_version=1, seed=0, instruction="", objects=(), entities=(),
                   joint_names=(), params={}, base_height_m=0.07)  # fmt: skip
     told = SimpleNamespace(scene=scene.to_json(), state=SimpleNamespace(object_pose=[]))
     heights = []
     nothing = SimpleNamespace(
-        go_home=lambda: None, wait_for_objects=lambda *_: None, wait_for_cameras=lambda: None
+        go_home=lambda: None,
+        wait_for_objects=lambda *_: None,
+        wait_for_cameras=lambda: None,
+        wait_for_state=lambda: None,
     )
     world._preparation, world.sensors = nothing, SimpleNamespace(lay_out=lambda *_: told)
     world._kinematics = SimpleNamespace(set_base_height=lambda h: heights.append(("own", h)))
     world._shown = SimpleNamespace(set_base_height=lambda h: heights.append(("shown", h)))
-    loaded, _ = FrankaWorldNode.load(world, "t", 0, {})
+    loaded, _ = world.load("t", 0, {})
     assert heights == [("own", 0.07), ("shown", 0.07)]
     assert (loaded.robot, loaded.contacts, world._loading) == ("franka", "hands", False)
 
 
 def test_the_button_is_heard_in_all_ways_and_a_confirmation_that_nobody_waits_for_says_so(world):
     from bench_tasks.ros.node_ros import BUTTON
-    from hardware.franka.world_node import FrankaWorldNode
 
     heard, offered = [], {}
     world.sensors = SimpleNamespace(
         hear=lambda kind, topic, work, qos: heard.append((topic, qos, work)),
         offer=lambda kind, name, work: offered.update({name: work}),
     )
-    world._confirm = FrankaWorldNode._confirm.__get__(world)
-    FrankaWorldNode._listen(world)
+    world._listen()
     button = [(qos, work) for topic, qos, work in heard if topic == "/safety/estop"]
     assert [qos for qos, _ in button] == list(BUTTON)
     for _, work in button:

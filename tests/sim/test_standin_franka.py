@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from sim.black_box import BlackBox
 from sim.franka_server import REPORT, WIDTH, SceneHand, arm_only
 
 
@@ -151,11 +152,11 @@ def test_a_server_ends_with_its_link_and_with_whatever_goes_wrong(fails, monkeyp
     monkeypatch.setattr(module.os, "_exit", end)
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     state = {"q": [0.0] * 7, "dq": [0.0] * 7}
-    simulated = SimpleNamespace(get_robot_state=lambda: {} if fails else state)
+    simulated = SimpleNamespace(get_robot_state=lambda: {} if fails else state, data=None)
     if not fails:
         theirs.close()
     with pytest.raises(Ended, match="1" if fails else "0"):
-        module.exchange(ours, simulated, SceneHand())
+        module.exchange(ours, simulated, SceneHand(), BlackBox(), 0)
 
 
 def test_it_ends_when_its_scene_fails(node):

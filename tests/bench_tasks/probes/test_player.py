@@ -93,7 +93,7 @@ def test_what_a_memory_raises_is_on_record_and_never_right():
     asked = [r for r in records if r.reply is not None]
     assert {r.error for r in asked} == {"ZeroDivisionError: no room"}
     found = score(records)
-    assert (found.right, found.errors, found.abstained) == (0, 54, 54)
+    assert (found.right, found.errors, found.abstained) == (0, 54, 48)
 
 
 def test_a_probe_is_sent_the_replies_and_a_memory_that_wants_is_told_the_evidence():
@@ -155,7 +155,7 @@ def test_a_choice_must_be_the_gold_to_the_letter_and_free_text_its_words():
     assert not is_right(ask(""), Reply(""))
 
 
-def test_abstaining_is_right_only_where_it_is_the_gold():
+def test_abstaining_is_an_answer_where_it_may_be_one_and_else_counted_apart():
     silent = Reply("", abstained=True)
     refused = Reply(NOT_MENTIONED, abstained=True)
     records = [
@@ -163,10 +163,13 @@ def test_abstaining_is_right_only_where_it_is_the_gold():
         Record(ask("tea", "tea", "milk", "rum", "gin"), Reply("milk")),
         Record(ask("tea", "tea", "milk", "rum", "gin"), silent),
         Record(ask(NOT_MENTIONED, "tea", NOT_MENTIONED, chance=0.5), refused),
+        Record(ask("tea", "tea", NOT_MENTIONED, chance=0.5), refused),
+        Record(ask("tea", chance=0.125), refused),
+        Record(ask("tea", chance=0.5, refusal=True), refused),
     ]
     found = score(records)
-    assert (found.count, found.right, found.abstained, found.errors) == (4, 2, 1, 0)
-    assert found.chance == 1.25 / 4 and found.guessing == (2 + 1.25 / 4) / 4
+    assert (found.count, found.right, found.abstained, found.errors) == (7, 2, 2, 0)
+    assert found.chance == 2.375 / 7 and found.guessing == pytest.approx((2 + 0.25 + 0.125) / 7)
     assert score([]).count == 0
 
 

@@ -1,5 +1,7 @@
 """The file that describes a cell: what is wrong in it is said in one line."""
 
+import sys
+
 import pytest
 import yaml
 
@@ -7,9 +9,9 @@ from bench_tasks.errors import UsageError
 from hardware.franka.cell import driver_python, read_cell, shipped_cells
 
 
-def changed(tmp_path, **changes):
-    """The shipped cell with `a__b=value` put at a.b (None: left out), as a file."""
-    raw = read_cell("cell").raw
+def changed(tmp_path, name="cell", **changes):
+    """A shipped cell with `a__b=value` put at a.b (None: left out), as a file."""
+    raw = read_cell(name).raw
     for path, value in changes.items():
         *above, key = path.split("__")
         place = raw
@@ -67,8 +69,50 @@ def test_what_is_wrong_is_named_in_one_line(tmp_path, changes, said):
     assert "\n" not in str(caught.value) and "mine.yaml" in str(caught.value)
 
 
+@pytest.mark.parametrize("name", ["franka_ros2", "standin_ros2"])
+def test_cells_that_franka_ros2_drives_have_names_for_each_arm(name):
+    assert name in shipped_cells()
+    cell = read_cell(name)
+    assert cell.by_ros and not read_cell("cell").by_ros
+    for arm in ("left", "right"):
+        for settings in (cell.arm(arm), cell.hand(arm)):
+            assert settings["arm"] == arm
+            assert settings["names"]["namespace"] == f"/{arm}"
+    assert cell.arm("left")["lead_s"] >= 0.02 and cell.hand("left")["force_n"] > 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"driver": "ros"}, "unknown driver 'ros': choose from franka_ros2, pylibfranka"),
+        ({"driver": "pylibfranka"}, "unknown key"),
+        ({"arms__follow_rad": 0}, "arms.follow_rad must be more than 0, got 0"),
+        ({"arms__payload": {}}, "unknown key in arms 'payload'"),
+        ({"names__left__hand": None}, "names.left.hand is missing"),
+        ({"names__left__namespace": "left"}, "names.left.namespace must begin with /, got 'left'"),
+        ({"names__left__namespace": "/right"}, "both arms have the controller /right/fr3_arm_cont"),
+        ({"names__left__hand": "/right/franka_gripper"}, "both arms have the hand /right/franka_"),
+    ],
+)
+def test_what_is_wrong_in_one_is_named_in_one_line(tmp_path, changes, said):
+    with pytest.raises(UsageError, match=said) as caught:
+        read_cell(changed(tmp_path, "franka_ros2", **changes))
+    assert "\n" not in str(caught.value)
+
+
+def test_without_the_messages_it_says_where_they_come_from(monkeypatch):
+    from hardware.franka import cell as module
+
+    cell = read_cell("franka_ros2")
+    monkeypatch.setattr(module, "MESSAGES", ("json", "no_such_msgs"))
+    with pytest.raises(UsageError, match="does not know no_such_msgs.*source.*franka_ros2.*make"):
+        driver_python(cell)
+    monkeypatch.setattr(module, "MESSAGES", ("json",))
+    assert driver_python(cell) == sys.executable
+
+
 def test_an_unknown_name_lists_the_known_ones():
-    with pytest.raises(UsageError, match="unknown cell 'x': choose from .*cell, standin"):
+    with pytest.raises(UsageError, match="unknown cell 'x': choose from .*cell, .*standin"):
         read_cell("x")
 
 

@@ -171,7 +171,7 @@ def refusals(events):
 
 
 def test_arms_and_hands_follow_and_are_let_go_of(robot, bus):
-    standin, driver = robot(mode_machine=9), bus()
+    standin, driver = robot(mode_machine=9, hands="dex3"), bus()
     driver.ready(driver.poll)
     base = driver.told
     assert np.abs(base - g1.DEFAULT_RAD[12:]).max() < 1e-3

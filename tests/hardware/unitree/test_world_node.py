@@ -20,10 +20,11 @@ def node():
     from hardware.unitree.world_node import UnitreeWorldNode
 
     events, did = [], []
-    made = SimpleNamespace(
+    made = UnitreeWorldNode.__new__(UnitreeWorldNode)
+    vars(made).update(
         events=events, did=did, ticking=False, chunk=None, refused=[],
-        _loading=False, _laying=False, _lost="", _gaps=[], _held=False,
-        driver=SimpleNamespace(coming=[], mode="following"),
+        _loading=False, _laying=False, _trouble="", _gaps=[], _held=False,
+        drivers=SimpleNamespace(coming=[], mode="following"),
         _steering=SimpleNamespace(
             tell=lambda *_: did.append("tell"), stay=lambda: did.append("stay"),
             follow=lambda action: "too far" if abs(action[3] - HOME[3]) > 0.15 else "",
@@ -36,22 +37,19 @@ def node():
     )  # fmt: skip
 
     def poll():
-        found, made.driver.coming = made.driver.coming, []
+        found, made.drivers.coming = made.drivers.coming, []
         return found
 
-    made.driver.poll = poll
+    made.drivers.poll = poll
     made.refuse = lambda kind, why: made.refused.append((kind, why))
     made._signals = Signals()
-    names = ("_confirm", "_between", "_give_up", "_record", "_stay", "_heed", "_follow", "load")
-    for name in names:
-        setattr(made, name, getattr(UnitreeWorldNode, name).__get__(made))
     return made
 
 
 def test_what_the_driver_says_while_objects_are_laid_out_is_heard(node):
     def lay_out(*_):
-        node.driver.coming = [("robot_gap", "no rt/lowstate for 60 ms"), ("driver_lost", "ended")]
-        node._between()
+        node.drivers.coming = [("robot_gap", "no rt/lowstate for 60 ms"), ("driver_lost", "ended")]
+        node._turn(0.0)
         assert node.did[-1] == "tell"
         raise BenchError("nobody lays anything out")
 
@@ -64,9 +62,9 @@ def test_what_the_driver_says_while_objects_are_laid_out_is_heard(node):
 
 def test_who_gets_ready_hears_the_driver_alone(node):
     def go_home():
-        node.driver.coming = [("driver_lost", "ended")]
-        node._between()
-        raise BenchError(node.driver.poll()[0][1])
+        node.drivers.coming = [("driver_lost", "ended")]
+        node._turn(0.0)
+        raise BenchError(node.drivers.poll()[0][1])
 
     node._preparation.go_home = go_home
     with pytest.raises(BenchError, match="ended"):
@@ -87,14 +85,14 @@ def test_what_goes_wrong_again_and_again_is_on_record_once(node):
 
 def test_refused_commands_stop_the_arms_and_a_lost_driver_ends_the_episode(node):
     node.chunk = object()
-    node.driver.coming = [("command_refused", "why")]
+    node.drivers.coming = [("command_refused", "why")]
     node._heed()
     assert node.did == ["stay"] and node.chunk is None and node.events[0][0] == "command_refused"
-    node.driver.coming = [("driver_lost", "ended")]
+    node.drivers.coming = [("driver_lost", "ended")]
     with pytest.raises(BenchError, match="ended"):
         node._heed()
-    node.driver.coming = [("command_refused", "no rt/lowstate")]
-    node._between()
+    node.drivers.coming = [("command_refused", "no rt/lowstate")]
+    node._turn(0.0)
     assert node.did == ["stay", "stay", "tell"]
 
 

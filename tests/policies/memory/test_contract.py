@@ -289,24 +289,23 @@ while True:
 
 def test_what_was_acknowledged_survives_a_kill(name, tmp_path):
     path = tmp_path / "m.db"
-    for _ in range(2):
-        writer = subprocess.Popen(
-            [sys.executable, "-c", WRITER, name, str(path)],
-            stdout=subprocess.PIPE, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)},
-        )  # fmt: skip
-        assert writer.stdout is not None
-        first = writer.stdout.readline()
-        for _ in range(20):
-            writer.stdout.readline()
-        writer.send_signal(signal.SIGKILL)
-        told = [int(line) for line in (first, *writer.stdout) if line.endswith(b"\n")]
-        writer.wait(30)
-        memory = opened(name, path)
-        kept = len(memory.snapshot().splitlines()) - 1
-        assert kept > max(told) >= 0
-        assert memory.store.one("PRAGMA integrity_check") == "ok"
-        memory.answer(QUERY)
-        memory.close()
+    writer = subprocess.Popen(
+        [sys.executable, "-c", WRITER, name, str(path)],
+        stdout=subprocess.PIPE, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert writer.stdout is not None
+    first = writer.stdout.readline()
+    for _ in range(20):
+        writer.stdout.readline()
+    writer.send_signal(signal.SIGKILL)
+    told = [int(line) for line in (first, *writer.stdout) if line.endswith(b"\n")]
+    writer.wait(30)
+    memory = opened(name, path)
+    kept = len(memory.snapshot().splitlines()) - 1
+    assert kept > max(told) >= 0
+    assert memory.store.one("PRAGMA integrity_check") == "ok"
+    memory.answer(QUERY)
+    memory.close()
 
 
 def test_a_full_disk_is_one_line_and_keeps_what_was_there(tmp_path):

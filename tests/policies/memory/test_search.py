@@ -102,14 +102,31 @@ def embed():
     return sentences
 
 
-def test_a_vector_does_not_depend_on_what_it_is_embedded_with(embed):
+def test_a_vector_does_not_depend_on_what_it_is_embedded_with(embed, monkeypatch):
     texts = ["The mug is red.", "Where is it?", "The mug is blue.", "Some more words are here.",
              "Where was he?"]  # fmt: skip
     together = embed.embed_all(texts)
     assert together.shape == (5, 384)
     for text, vector in zip(texts, together, strict=True):
+        monkeypatch.setattr(embed, "_kept", {})
         assert np.array_equal(embed.embed(text), vector)
     assert np.allclose(np.linalg.norm(together, axis=1), 1, atol=1e-5)
+
+
+def test_the_last_vectors_are_kept_and_no_more(embed, monkeypatch):
+    asked = []
+
+    def embedded(texts):
+        asked.extend(texts)
+        return np.arange(len(texts), dtype=np.float32)[:, None] + np.zeros((1, 384), np.float32)
+
+    monkeypatch.setattr(embed, "_kept", {})
+    monkeypatch.setattr(embed, "_embedded", embedded)
+    monkeypatch.setattr(embed, "KEPT", 2)
+    assert embed.embed_all(["a", "b", "a"])[:, 0].tolist() == [0, 1, 0]
+    assert embed.embed_all(["b", "c"])[:, 0].tolist() == [1, 0] and asked == ["a", "b", "c"]
+    assert list(embed._kept) == ["b", "c"]
+    assert embed.embed_all([]).shape == (0, 384)
 
 
 def test_vectors_find_what_shares_no_word(embed):

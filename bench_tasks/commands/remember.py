@@ -1,0 +1,200 @@
+"""The command `bench_tasks remember`: play memory probes with memories, and score what came."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bench_tasks.errors import UsageError
+
+if TYPE_CHECKING:
+    from bench_tasks.probes.runs import Run
+    from bench_tasks.probes.tables import Row
+
+__all__ = ["add", "played", "run"]
+
+
+def add(parser: argparse.ArgumentParser, number: Callable, names: Callable) -> None:
+    """Add what the command takes; `number(minimum)` reads whole numbers, `names` lists."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+
+    def action(name: str, text: str) -> argparse.ArgumentParser:
+        sub = actions.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+        sub.add_argument(
+            "--json", action="store_true", default=argparse.SUPPRESS,
+            help="print JSON on standard output",
+        )  # fmt: skip
+        return sub
+
+    action("list", "list the probes and the memories there are, with their options")
+    sub = action("run", "play probes with memories, keep every step, and score them")
+    sub.add_argument(
+        "--probe", action="append", metavar="P", dest="probes",
+        help="name or name:key=value,...; may be given again (default: conversations)",
+    )  # fmt: skip
+    sub.add_argument(
+        "--memory", action="append", metavar="M", dest="memories",
+        help="name or name:key=value,...; may be given again (default: none and full)",
+    )  # fmt: skip
+    sub.add_argument(
+        "--seeds", type=number(1), default=1, metavar="N", help="seeds of each (default: 1)"
+    )
+    sub.add_argument(
+        "--seed", type=number(0), default=0, metavar="S", help="the first one (default: 0)"
+    )
+    sub.add_argument("--out", type=Path, required=True, metavar="DIR", help="where to keep all")
+    sub.add_argument(
+        "--pictures", type=Path, default=Path("results/stills"), metavar="DIR",
+        help="where rendered pictures are kept for the next time (default: results/stills)",
+    )  # fmt: skip
+    _by(sub, names)
+    sub = action("score", "score what was played again, and write a new result file beside the old")
+    sub.add_argument("dir", type=Path, metavar="DIR", help="a folder of runs, or one run")
+    _by(sub, names)
+
+
+def _by(sub: argparse.ArgumentParser, names: Callable) -> None:
+    sub.add_argument(
+        "--by", type=names, default=("kind",), metavar="A,B",
+        help="what to show results by: kind (default), modality, people, distractors, paraphrase, "
+        "difficulty, turns, days; '' for none",
+    )  # fmt: skip
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what the command line says; 1 when a run was broken off or a memory raised something."""
+    return {"list": _list, "run": _run, "score": _score}[args.action](args)
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+
+
+def _list(args: argparse.Namespace) -> int:
+    from bench_tasks.probes import PROBES
+    from policies import load
+    from policies.memory import MEMORIES
+
+    found: dict[str, dict[str, dict[str, object]]] = {}
+    for role, registry in (("probe", PROBES), ("memory", MEMORIES)):
+        found[role] = {}
+        for name in registry:
+            try:
+                kind = load(role, name, registry)
+            except UsageError as error:
+                found[role][name] = {"missing": str(error)}
+                continue
+            options = fields(kind.Options) if hasattr(kind, "Options") else ()
+            found[role][name] = {option.name: option.default for option in options}
+    if args.json:
+        _say(json.dumps(found, indent=1))
+        return 0
+    for role, kinds in found.items():
+        for name, options in kinds.items():
+            shown = ",".join(f"{key}={_text(value)}" for key, value in options.items())
+            _say(f"{role} {name}" + (f":{shown}" if shown else ""))
+    return 0
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "+".join(value) if isinstance(value, tuple) else str(value)
+
+
+def _run(args: argparse.Namespace) -> int:
+    from bench_tasks.commands.progress import Progress
+    from bench_tasks.manifest import writable_folder
+
+    probes = args.probes or ["conversations"]
+    memories = args.memories or ["none", "full"]
+    seeds = range(args.seed, args.seed + args.seeds)
+    writable_folder(args.out)
+    progress = Progress(len(probes) * len(memories) * len(seeds))
+
+    def done(run: Run) -> None:
+        from bench_tasks.probes.scores import score
+
+        found = score(run.records)
+        progress.done(f"{run.probe} seed {run.seed} {run.memory}: {found.right}/{found.count}")
+
+    runs = played(probes, memories, seeds, args.out, args.pictures, done)
+    progress.close()
+    return _told(args, runs, args.out)
+
+
+def _score(args: argparse.Namespace) -> int:
+    from bench_tasks.probes.tables import read_runs
+
+    return _told(args, read_runs(args.dir), args.dir)
+
+
+def _told(args: argparse.Namespace, runs: list[Run], folder: Path) -> int:
+    from bench_tasks.probes.tables import rows_of, save_rows, tables
+
+    rows: list[Row] = rows_of(runs)
+    table = tables(rows, args.by)
+    saved = save_rows(folder, rows)
+    if args.json:
+        _say(json.dumps({"rows": [row.to_dict() for row in rows], "scores": str(saved)}, indent=1))
+    else:
+        _say(f"{table}written to {saved}")
+    return 1 if any(row.unfinished or row.total.errors for row in rows) else 0
+
+
+def played(
+    probes: list[str], memories: list[str], seeds: range, out: Path, pictures: Path,
+    done: Callable[[Run], None] = lambda run: None,
+) -> list[Run]:
+    """Play every probe with every memory, each in a file of its own that is gone afterwards.
+
+    UsageError, before anything is played, on an unknown name or option or when a run is there
+    already.
+    """
+    from bench_tasks.probes import make_probe
+    from bench_tasks.probes.player import play, storage_bytes
+    from bench_tasks.probes.runs import SUFFIX, RunWriter, read_run
+    from policies.memory import check_memory, make_memory
+
+    kinds = {spec: make_probe(spec) for spec in probes}
+    for spec in memories:
+        check_memory(spec)
+    paths = {
+        (probe, memory, seed): out / f"{_slug(probe)}-{seed}" / f"{_slug(memory)}{SUFFIX}"
+        for probe in kinds for seed in seeds for memory in memories
+    }  # fmt: skip
+    for path in paths.values():
+        if path.exists():
+            raise UsageError(f"{path} exists already: choose another folder")
+    render = None
+    if any(kind.pictured for kind in kinds.values()):
+        from sim.still_life import Album
+
+        render = Album(pictures)
+    runs = []
+    for (probe, spec, seed), path in paths.items():
+        store = path.with_suffix(".sqlite")
+        writer = RunWriter(path, probe, spec, seed)
+        memory = make_memory(spec, store)
+        size = None
+        try:
+            play(kinds[probe].steps(seed, render), memory, writer.keep)
+            size = storage_bytes(memory, store)
+        finally:
+            memory.close()
+            writer.close(size)
+            for file in path.parent.glob(f"{store.name}*"):
+                file.unlink()
+        runs.append(read_run(path))
+        done(runs[-1])
+    return runs
+
+
+def _slug(spec: str) -> str:
+    return re.sub(r"\W+", "-", spec).strip("-")

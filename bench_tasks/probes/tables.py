@@ -1,0 +1,146 @@
+"""Tables of played probes: what each memory got right, by type of question, and what it cost."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from bench_tasks.errors import UsageError
+from bench_tasks.manifest import environment, utc_now
+from bench_tasks.probes.runs import FORMAT_VERSION, SUFFIX, Run, read_run
+from bench_tasks.probes.scores import Score, best_constant, costs, score, split
+
+__all__ = ["Row", "read_runs", "rows_of", "save_rows", "tables"]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One memory at one probe, over all seeds."""
+
+    probe: str
+    memory: str
+    seeds: int
+    unfinished: int
+    total: Score
+    by: dict[str, dict[str, Score]]
+    constant: tuple[str, float]
+    """The best answer to give always, and the share it has right."""
+    cost: dict[str, float]
+    storage_bytes: float
+    """Mean over the seeds."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "probe": self.probe, "memory": self.memory, "seeds": self.seeds,
+            "unfinished": self.unfinished, "total": self.total.to_dict(),
+            "by": {name: {value: s.to_dict() for value, s in groups.items()}
+                   for name, groups in self.by.items()},
+            "best_constant": {"answer": self.constant[0], "accuracy": self.constant[1]},
+            "cost": {**self.cost, "storage_bytes": self.storage_bytes},
+        }  # fmt: skip
+
+
+def read_runs(folder: Path) -> list[Run]:
+    """All runs in a folder and below; UsageError when there is none."""
+    files = [folder] if folder.is_file() else sorted(folder.rglob(f"*{SUFFIX}"))
+    if not files:
+        raise UsageError(f"no *{SUFFIX} in {folder}")
+    return [read_run(path) for path in files]
+
+
+def rows_of(runs: Iterable[Run]) -> list[Row]:
+    """A row for each probe and memory. What was broken off is counted, and not scored."""
+    groups: dict[tuple[str, str], list[Run]] = {}
+    for run in runs:
+        groups.setdefault((run.probe, run.memory), []).append(run)
+    return [_row(probe, memory, group) for (probe, memory), group in groups.items()]
+
+
+def _row(probe: str, memory: str, runs: list[Run]) -> Row:
+    ended = [run for run in runs if run.storage_bytes is not None]
+    records = [record for run in ended for record in run.records]
+    # Sessions of one name are others in another run.
+    cost = [costs(run.records) for run in ended]
+    means = {
+        name: sum(c[name] for c in cost) / len(cost) if cost else 0.0 for name in costs([])
+    }
+    stored = sum(run.storage_bytes or 0 for run in ended) / max(len(ended), 1)
+    constant = best_constant([r.step for run in ended for r in run.asked])  # type: ignore[misc]
+    return Row(probe, memory, len(runs), len(runs) - len(ended), score(records), split(records),
+               constant, means, stored)  # fmt: skip
+
+
+def save_rows(folder: Path, rows: Sequence[Row]) -> Path:
+    """Write `memory-<UTC time>.json` into the folder, beside older ones; returns its path."""
+    folder = folder if folder.is_dir() else folder.parent
+    path = folder / f"memory-{datetime.now(timezone.utc):%Y%m%dT%H%M%S.%f}Z.json"
+    result = {
+        "format_version": FORMAT_VERSION, "created": utc_now(), "environment": environment(),
+        "rows": [row.to_dict() for row in rows],
+    }  # fmt: skip
+    temporary = folder / f".memory-{os.getpid()}.tmp"
+    try:
+        temporary.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+        os.replace(temporary, path)
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}") from None
+    return path
+
+
+_HEAD = (
+    "probe", "memory", "right", "95 % interval", "chance", "best constant answer", "abstained",
+    "with guesses", "F1", "BLEU-1", "errors", "s/session", "ms/question", "storage kB",
+)  # fmt: skip
+
+
+def tables(rows: Sequence[Row], by: Sequence[str] = ("kind",)) -> str:
+    """All rows, then one table of shares right for each name in `by`.
+
+    UsageError lists the names there are.
+    """
+    found = [[*_HEAD], *(_cells(row) for row in rows)]
+    parts = [_aligned(found)]
+    names = sorted({name for row in rows for name in row.by})
+    for name in by:
+        if name not in names:
+            raise UsageError(f"cannot split by {name!r}: choose from {', '.join(names)}")
+        values = list(dict.fromkeys(v for row in rows for v in row.by[name]))
+        lines = [["probe", "memory", *values]]
+        for row in rows:
+            groups = row.by[name]
+            lines.append([row.probe, row.memory, *(
+                f"{groups[v].accuracy:.0%} of {groups[v].count}" if v in groups else "-"
+                for v in values
+            )])  # fmt: skip
+        parts.append(f"right, by {name}\n{_aligned(lines)}")
+    unfinished = sum(row.unfinished for row in rows)
+    if unfinished:
+        parts.append(f"{unfinished} runs were broken off and are not scored\n")
+    return "\n".join(parts)
+
+
+def _cells(row: Row) -> list[str]:
+    total, (text, share) = row.total, row.constant
+    return [
+        row.probe, row.memory, f"{total.right}/{total.count}",
+        f"{total.low:.0%} to {total.high:.0%}", f"{total.chance:.0%}", f"{share:.0%} {text}",
+        str(total.abstained), f"{total.guessing:.0%}", f"{total.f1:.2f}",
+        f"{total.bleu_1:.2f}", str(total.errors),
+        f"{row.cost['seconds_per_session']:.3f}",
+        f"{1e3 * row.cost['seconds_per_question']:.1f}", f"{row.storage_bytes / 1e3:.0f}",
+    ]  # fmt: skip
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> str:
+    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
+    lines = (
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    )
+    return "\n".join(lines) + "\n"

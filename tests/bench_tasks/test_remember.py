@@ -1,0 +1,99 @@
+"""`bench_tasks remember`: probes are played with memories, kept, and scored again."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from bench_tasks.cli import main
+
+SMALL = "conversations:mode=text,sessions=4,questions=2"
+
+
+def ran(capsys, *args):
+    status = main(["remember", *map(str, args)])
+    out, err = capsys.readouterr()
+    return status, out, err
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("remember") / "runs"
+    args = ["remember", "run", "--probe", SMALL, "--out", str(folder), "--json"]
+    for memory in ("none", "full", "oracle"):
+        args += ["--memory", memory]
+    return folder, main(args)
+
+
+def test_the_oracle_knows_all_and_none_nothing(played, capsys):
+    folder, status = played
+    assert status == 0
+    status, out, _ = ran(capsys, "score", folder, "--json")
+    rows = {row["memory"]: row for row in json.loads(out)["rows"]}
+    assert rows["oracle"]["total"]["accuracy"] == rows["full"]["total"]["accuracy"] == 1.0
+    none = rows["none"]["total"]
+    assert none["count"] == 18 and none["abstained"] == 16 and none["right"] == 1
+    assert none["guessing"] == pytest.approx(none["chance"]), "who says nothing is at chance"
+    assert {row["seeds"] for row in rows.values()} == {1}
+    assert all(row["cost"]["storage_bytes"] > 0 for row in rows.values())
+    assert len(rows["full"]["by"]["kind"]) == 9
+
+
+def test_only_the_records_are_left_and_scores_are_dated(played, capsys):
+    folder, _ = played
+    ran(capsys, "score", folder)
+    files = sorted(path.name for path in folder.rglob("*") if path.is_file())
+    runs = [name for name in files if name.endswith(".run.jsonl")]
+    scores = [name for name in files if name.startswith("memory-") and name.endswith(".json")]
+    assert runs == ["full.run.jsonl", "none.run.jsonl", "oracle.run.jsonl"]
+    assert len(scores) >= 2 and len(files) == len(runs) + len(scores)
+
+
+def test_the_table_shows_what_is_asked_for(played, capsys):
+    folder, _ = played
+    _, out, _ = ran(capsys, "score", folder, "--by", "kind,turns")
+    assert "right, by kind" in out and "right, by turns" in out and "100% of 2" in out
+    assert out.splitlines()[0].split()[:3] == ["probe", "memory", "right"]
+    status, _, err = ran(capsys, "score", folder, "--by", "weather")
+    assert status == 2 and "cannot split by 'weather': choose from days, difficulty" in err
+
+
+def test_a_broken_off_run_is_counted_and_not_scored(played, capsys, tmp_path):
+    folder, _ = played
+    (whole,) = folder.rglob("full.run.jsonl")
+    lines = whole.read_text().splitlines()
+    (tmp_path / "cut.run.jsonl").write_text("\n".join(lines[:-1]) + "\n")
+    status, out, _ = ran(capsys, "score", tmp_path)
+    assert status == 1 and "1 runs were broken off and are not scored" in out and "0/0" in out
+
+
+def test_everything_is_listed(capsys):
+    status, out, _ = ran(capsys, "list")
+    assert status == 0 and "memory none\n" in out
+    assert "probe conversations:sessions=8,people=3,questions=6,small_talk=10,mode=image" in out
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        (["--probe", "gossip"], "unknown probe 'gossip': choose from "),
+        (["--memory", "elephant"], "unknown memory 'elephant': choose from "),
+        (["--memory", "full:size=3"], "memory full takes no options, got size"),
+    ],
+)
+def test_mistakes_are_one_line_before_anything_is_played(capsys, tmp_path, args, told):
+    status, _, err = ran(capsys, "run", "--out", tmp_path / "new", *args)
+    assert status == 2 and told in err and len(err.splitlines()) == 1
+    assert not list(tmp_path.rglob("*.jsonl"))
+
+
+def test_what_was_played_is_not_played_over(played, capsys):
+    folder, _ = played
+    status, _, err = ran(capsys, "run", "--probe", SMALL, "--memory", "full", "--out", folder)
+    assert status == 2 and "exists already: choose another folder" in err
+
+
+def test_a_folder_without_runs_is_named(capsys, tmp_path):
+    status, _, err = ran(capsys, "score", tmp_path)
+    assert status == 2 and f"no *.run.jsonl in {tmp_path}" in err
