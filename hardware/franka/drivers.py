@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import signal
 import subprocess
 import threading
 import time
@@ -19,6 +17,7 @@ from bench_tasks.errors import BenchError
 from bench_tasks.vocabulary import ARMS
 from hardware.franka.cell import Cell, driver_python
 from hardware.link import ArmState, Command, Gone, Link, pair
+from hardware.process import STOP_S, ending, reap
 
 __all__ = ["HAND_AGE_S", "LAPSED", "STATE_AGE_S", "Drivers"]
 
@@ -32,7 +31,7 @@ BUSY_S = 5.0
 """So long longer than fingers need to close and open again at their speed."""
 HUNG_S = 6.0
 """A process that says nothing for so long while it should is killed when arms are to get ready."""
-CONNECT_S, HOMING_S, STOP_S, REAP_S = 20.0, 30.0, 3.0, 0.3
+CONNECT_S, HOMING_S = 20.0, 30.0
 STUCK_S = 2 * CONNECT_S
 """A process that has not said a word for so long since it was started will not."""
 TRIES = 3
@@ -64,15 +63,6 @@ class _Driver:
         """Of what was last measured; infinite when nothing was."""
         at = self.state.time_ns if self.state else self.hand.get("time_ns")
         return float("inf") if at is None else (time.monotonic_ns() - at) / 1e9
-
-    def end(self) -> str:
-        """How the process ended, in words."""
-        why = f": {self.crash}" if self.crash else ""
-        try:
-            code = self.process.wait(REAP_S)
-        except subprocess.TimeoutExpired:
-            return why
-        return (f" ({signal.Signals(-code).name})" if code < 0 else f" (exit status {code})") + why
 
 
 class Drivers:
@@ -125,7 +115,8 @@ class Drivers:
             messages = driver.link.receive()
         except Gone:
             driver.mode = "dead"
-            driver.fault = f"the process of the {arm} {kind} has ended{driver.end()}"
+            how = ending(driver.process, driver.crash)
+            driver.fault = f"the process of the {arm} {kind} has ended{how}"
             driver.state = None
             if not self._stopped:
                 self._events.append(("driver_lost", driver.fault))
@@ -299,7 +290,7 @@ class Drivers:
                 hangs = speaks and time.monotonic() - driver.heard_s > allowed_s
                 if driver.mode == "dead" or hangs:
                     driver.link.close()
-                    _reap(driver.process, 0.0 if hangs else STOP_S)
+                    reap(driver.process, 0.0 if hangs else STOP_S)
                     self._all[kind, arm] = self._started(kind, arm)
 
     def _hands_ready(self, asked: set[str]) -> bool:
@@ -335,17 +326,7 @@ class Drivers:
                 driver.link.close()
         end = time.monotonic() + STOP_S
         for driver in self._all.values():
-            _reap(driver.process, max(0.05, end - time.monotonic()))
-
-
-def _reap(process: subprocess.Popen[bytes], patience_s: float) -> None:
-    """Wait for a process whose link is closed; one that does not end by itself is killed."""
-    try:
-        process.wait(patience_s)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(STOP_S)
+            reap(driver.process, max(0.05, end - time.monotonic()))
 
 
 def _none(kind: str, arm: str, driver: _Driver) -> str:

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bench_tasks.errors import BenchError
-from hardware.link import Gone, Link, pair
+from hardware.link import Gone, Link
+from hardware.process import ending, reap, start
 
 __all__ = ["STATE_AGE_S", "BusDriver", "RobotState"]
 
-ROOT = Path(__file__).resolve().parents[2]
 STATE_AGE_S = 0.1
 """An older state of the robot is none."""
 HUNG_S = 3.0
 """A bus that says nothing for so long is killed, and what it left in control let go of."""
-CONNECT_S, STOP_S, REAP_S = 20.0, 10.0, 0.3
+CONNECT_S, STOP_S = 20.0, 10.0
 LOOK_S = 0.02
 IN_CONTROL = ("engaging", "following", "releasing", "damping")
 
@@ -81,22 +78,8 @@ class BusDriver:
         self.process, self._link = self._started(self._settings)
 
     def _started(self, settings: dict[str, Any]) -> tuple[subprocess.Popen[bytes], Link]:
-        ours, theirs = pair()
-        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-        if settings["transport"] == "ros2":
-            paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
-            environment["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
-        else:
-            # Its own environment's packages, not those of ours that ROS may have put on the path.
-            environment["PYTHONPATH"] = str(ROOT)
-            environment.pop("LD_LIBRARY_PATH", None)
-        with theirs:
-            process = subprocess.Popen(
-                [self._python, "-m", "hardware.unitree.bus", str(theirs.fileno())],
-                pass_fds=[theirs.fileno()], env=environment, start_new_session=True,
-            )  # fmt: skip
-        ours.send(settings)
-        return process, ours
+        ros = settings["transport"] == "ros2"
+        return start(self._python, "hardware.unitree.bus", settings, ros)
 
     # -- what it says ----------------------------------------------------------------------------
 
@@ -106,7 +89,7 @@ class BusDriver:
             if self.mode not in ("dead", "refused"):
                 self._hear()
             if self.mode not in ("dead", "refused") and self._silent_s > self._patience_s:
-                self._end(self.process)
+                reap(self.process)
                 self._died(f"has said nothing for {self._silent_s:.1f} s and was killed")
             events, self._events = self._events, []
             return events
@@ -124,7 +107,7 @@ class BusDriver:
         try:
             messages = self._link.receive()
         except Gone:
-            self._died(f"has ended{self._ending()}")
+            self._died(f"has ended{ending(self.process, self._crash)}")
             return
         for message in messages:
             if not isinstance(message, dict):
@@ -144,15 +127,6 @@ class BusDriver:
                 if self.mode == "refused":
                     self._events.append(("driver_lost", self.fault))
 
-    def _ending(self) -> str:
-        """How the process ended, in words."""
-        why = f": {self._crash}" if self._crash else ""
-        try:
-            code = self.process.wait(REAP_S)
-        except subprocess.TimeoutExpired:
-            return why
-        return (f" ({signal.Signals(-code).name})" if code < 0 else f" (exit status {code})") + why
-
     def _died(self, how: str) -> None:
         held, self.mode = self.mode, "dead"
         self.fault, self._newest = f"the process of the robot's bus {how}", None
@@ -160,21 +134,12 @@ class BusDriver:
             return
         self._events.append(("driver_lost", self.fault))
         if held in IN_CONTROL:
-            self._end(self.process)  # two must not speak at once
+            reap(self.process)  # two must not speak at once
             self._let_go()
 
     def _let_go(self) -> None:
         """What was sent last still holds: arm_sdk keeps its weight, whatever becomes of us."""
         self._helper = self._started({**self._settings, "let_go": self._tau})
-
-    @staticmethod
-    def _end(process: subprocess.Popen[bytes], seconds: float = 0.0) -> None:
-        """See to it that it has ended after so long."""
-        try:
-            process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait(STOP_S)
 
     def state(self) -> RobotState:
         """The newest state; BenchError when it is too old to be true."""
@@ -271,7 +236,7 @@ class BusDriver:
             while process.poll() is None and time.monotonic() < end:
                 heed()
                 time.sleep(LOOK_S)
-            self._end(process)
+            reap(process)
             with self._lock:
                 link.close()
                 self._helper = None
@@ -282,7 +247,7 @@ class BusDriver:
         with self._lock:
             if self.mode in ("dead", "refused"):
                 self._link.close()
-                self._end(self.process, STOP_S)
+                reap(self.process, STOP_S)
                 self._begin()
 
     def close(self) -> None:
@@ -291,4 +256,4 @@ class BusDriver:
             self._stopped = True
             self._link.close()
         for process in (self.process, *(self._helper or ())[:1]):
-            self._end(process, self._settings["ramp_s"] + STOP_S)
+            reap(process, self._settings["ramp_s"] + STOP_S)
