@@ -6,7 +6,7 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 from bench_tasks.errors import UsageError
 
 if TYPE_CHECKING:
+    from bench_tasks.probes import ProbeKind
     from bench_tasks.probes.runs import Run
+    from bench_tasks.probes.stills import Render
     from bench_tasks.probes.tables import Row
 
 __all__ = ["add", "played", "run"]
@@ -49,14 +51,28 @@ def add(parser: argparse.ArgumentParser, number: Callable, names: Callable) -> N
         "--seed", type=number(0), default=0, metavar="S", help="the first one (default: 0)"
     )
     sub.add_argument("--out", type=Path, required=True, metavar="DIR", help="where to keep all")
+    _pictures(sub)
+    _by(sub, names)
+    sub = action("write", "write a probe's conversations in the layout of H2HMem")
+    sub.add_argument("--probe", default="conversations", metavar="P", help="as for run")
+    sub.add_argument(
+        "--seeds", type=number(1), default=1, metavar="N", help="how many of them (default: 1)"
+    )
+    sub.add_argument(
+        "--seed", type=number(0), default=0, metavar="S", help="the first one (default: 0)"
+    )
+    sub.add_argument("--out", type=Path, required=True, metavar="DIR", help="a new data set")
+    _pictures(sub)
+    sub = action("score", "score what was played again, and write a new result file beside the old")
+    sub.add_argument("dir", type=Path, metavar="DIR", help="a folder of runs, or one run")
+    _by(sub, names)
+
+
+def _pictures(sub: argparse.ArgumentParser) -> None:
     sub.add_argument(
         "--pictures", type=Path, default=Path("results/stills"), metavar="DIR",
         help="where rendered pictures are kept for the next time (default: results/stills)",
     )  # fmt: skip
-    _by(sub, names)
-    sub = action("score", "score what was played again, and write a new result file beside the old")
-    sub.add_argument("dir", type=Path, metavar="DIR", help="a folder of runs, or one run")
-    _by(sub, names)
 
 
 def _by(sub: argparse.ArgumentParser, names: Callable) -> None:
@@ -69,7 +85,8 @@ def _by(sub: argparse.ArgumentParser, names: Callable) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do what the command line says; 1 when a run was broken off or a memory raised something."""
-    return {"list": _list, "run": _run, "score": _score}[args.action](args)
+    actions = {"list": _list, "run": _run, "score": _score, "write": _write}
+    return actions[args.action](args)
 
 
 def _say(text: str) -> None:
@@ -124,7 +141,10 @@ def _run(args: argparse.Namespace) -> int:
         found = score(run.records)
         progress.done(f"{run.probe} seed {run.seed} {run.memory}: {found.right}/{found.count}")
 
-    runs = played(probes, memories, seeds, args.out, args.pictures, done)
+    def note(text: str) -> None:
+        sys.stderr.write(f"bench_tasks: {text}\n")
+
+    runs = played(probes, memories, seeds, args.out, args.pictures, done, note)
     progress.close()
     return _told(args, runs, args.out)
 
@@ -150,9 +170,11 @@ def _told(args: argparse.Namespace, runs: list[Run], folder: Path) -> int:
 
 def played(
     probes: list[str], memories: list[str], seeds: range, out: Path, pictures: Path,
-    done: Callable[[Run], None] = lambda run: None,
+    done: Callable[[Run], None] = lambda run: None, note: Callable[[str], None] = lambda line: None,
 ) -> list[Run]:
     """Play every probe with every memory, each in a file of its own that is gone afterwards.
+
+    `done` is told of each run, `note` of each fault in what a probe has read.
 
     UsageError, before anything is played, on an unknown name or option or when a run is there
     already.
@@ -172,19 +194,19 @@ def played(
     for path in paths.values():
         if path.exists():
             raise UsageError(f"{path} exists already: choose another folder")
-    render = None
-    if any(kind.pictured for kind in kinds.values()):
-        from sim.still_life import Album
-
-        render = Album(pictures)
-    runs = []
+    render = _render(pictures, kinds.values())
+    runs: list[Run] = []
     for (probe, spec, seed), path in paths.items():
         store = path.with_suffix(".sqlite")
         writer = RunWriter(path, probe, spec, seed)
         memory = make_memory(spec, store)
         size = None
         try:
-            play(kinds[probe].steps(seed, render), memory, writer.keep)
+            steps = kinds[probe].steps(seed, render)
+            if spec == memories[0]:
+                for line in getattr(kinds[probe], "faults", ()):
+                    note(line)
+            play(steps, memory, writer.keep)
             size = storage_bytes(memory, store)
         finally:
             memory.close()
@@ -194,6 +216,31 @@ def played(
         runs.append(read_run(path))
         done(runs[-1])
     return runs
+
+
+def _render(pictures: Path, kinds: Iterable[ProbeKind]) -> Render | None:
+    """What draws pictures, if any of the probes has some."""
+    if not any(kind.pictured for kind in kinds):
+        return None
+    from sim.still_life import Album
+
+    return Album(pictures)
+
+
+def _write(args: argparse.Namespace) -> int:
+    from bench_tasks.probes import make_probe
+    from bench_tasks.probes.h2hmem_writer import write_dialogue
+
+    kind = make_probe(args.probe)
+    render = _render(args.pictures, [kind])
+    folders = [args.out / f"dialogue{k + 1}" for k in range(args.seeds)]
+    for k, folder in enumerate(folders):
+        write_dialogue(kind.steps(args.seed + k, render), folder)
+    if args.json:
+        _say(json.dumps({"dialogues": [str(folder) for folder in folders]}, indent=1))
+    else:
+        _say(f"{len(folders)} conversations written to {args.out}")
+    return 0
 
 
 def _slug(spec: str) -> str:

@@ -2,7 +2,8 @@
 
 To add one, write a class with a dataclass `Options` of defaults, which it takes an instance of, a
 property `pictured` that says whether it needs a renderer, and `steps(seed, render)`, which returns
-the generator of its steps; enter `name: "module:Class"` here.
+the generator of its steps; `faults`, if it has any, are lines about what it read. Enter
+`name: "module:Class"` here.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ __all__ = ["PROBES", "ProbeKind", "make_probe"]
 
 PROBES: dict[str, str] = {
     "conversations": "bench_tasks.probes.conversations:Conversations",
+    "h2hmem": "bench_tasks.probes.h2hmem:H2HMem",
 }
 """Name of a probe -> where its class is."""
 

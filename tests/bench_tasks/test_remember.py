@@ -94,6 +94,22 @@ def test_what_was_played_is_not_played_over(played, capsys):
     assert status == 2 and "exists already: choose another folder" in err
 
 
+def test_what_is_written_in_the_published_layout_is_played_and_its_faults_are_told(
+    capsys, tmp_path
+):
+    data = tmp_path / "data"
+    status, out, _ = ran(capsys, "write", "--probe", SMALL, "--seeds", 2, "--out", data)
+    assert status == 0 and f"2 conversations written to {data}" in out
+    (data / "dialogue2" / "scenes" / "session2" / "questions.json").unlink()
+    status, out, err = ran(
+        capsys, "run", "--probe", f"h2hmem:dir={data},mode=text", "--memory", "full", "--seeds", 2,
+        "--out", tmp_path / "runs", "--json",
+    )  # fmt: skip
+    assert err.count("bench_tasks: dialogue2/session2: no questions.json") == 1
+    (row,) = json.loads(out)["rows"]
+    assert status == 0 and row["seeds"] == 2 and row["total"]["accuracy"] == 1.0
+
+
 def test_a_folder_without_runs_is_named(capsys, tmp_path):
     status, _, err = ran(capsys, "score", tmp_path)
     assert status == 2 and f"no *.run.jsonl in {tmp_path}" in err
