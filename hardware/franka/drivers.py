@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,12 +14,11 @@ import numpy as np
 from bench_tasks.errors import BenchError
 from bench_tasks.vocabulary import ARMS
 from hardware.franka.cell import Cell, driver_python
-from hardware.link import ArmState, Command, Gone, Link, pair
-from hardware.process import STOP_S, ending, reap
+from hardware.link import ArmState, Command, Gone, Link
+from hardware.process import STOP_S, ending, reap, start
 
 __all__ = ["HAND_AGE_S", "LAPSED", "STATE_AGE_S", "Drivers"]
 
-ROOT = Path(__file__).resolve().parents[2]
 STATE_AGE_S = 0.1
 """An older state of an arm is none."""
 HAND_AGE_S = 1.0
@@ -80,23 +77,10 @@ class Drivers:
                 self._all[kind, arm] = self._started(kind, arm)
 
     def _started(self, kind: str, arm: str) -> _Driver:
-        ours, theirs = pair()
-        if self._cell.by_ros:
-            module, paths = f"{kind}_ros", [str(ROOT), os.environ.get("PYTHONPATH", "")]
-            environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
-        else:
-            # Its own environment's packages, not those of ours that ROS may have put on the path.
-            module = kind
-            environment = {k: v for k, v in os.environ.items() if k not in ("LD_LIBRARY_PATH",)}
-            environment["PYTHONPATH"] = str(ROOT)
-        environment["OMP_NUM_THREADS"] = "1"
-        with theirs:
-            process = subprocess.Popen(
-                [self._python, "-m", f"hardware.franka.{module}", str(theirs.fileno())],
-                pass_fds=[theirs.fileno()], env=environment, start_new_session=True,
-            )  # fmt: skip
-        ours.send(self._cell.arm(arm) if kind == "arm" else self._cell.hand(arm))
-        return _Driver(process, ours)
+        ros = self._cell.by_ros
+        module = f"hardware.franka.{kind}{'_ros' if ros else ''}"
+        settings = self._cell.arm(arm) if kind == "arm" else self._cell.hand(arm)
+        return _Driver(*start(self._python, module, settings, ros))
 
     # -- what they say ---------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hardware.franka import drivers
+from hardware import process
 from hardware.franka.cell import read_cell
 
 FAKE = Path(__file__).with_name("fake")
@@ -30,7 +30,7 @@ def wrong(tmp_path, monkeypatch):
     folder = tmp_path / "wrong"
     folder.mkdir()
     monkeypatch.setenv("FAKE_FRANKA", str(folder))
-    monkeypatch.setattr(drivers, "ROOT", f"{FAKE}:{drivers.ROOT}")
+    monkeypatch.setattr(process, "ROOT", f"{FAKE}:{process.ROOT}")
     for name in ("pylibfranka", "hardware.franka.arm", "hardware.franka.gripper"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.syspath_prepend(str(FAKE))

@@ -12,6 +12,7 @@ from bench_tasks.errors import BenchError
 from bench_tasks.vocabulary import ARMS
 from hardware.franka import drivers as module
 from hardware.franka.drivers import Drivers
+from hardware.link import pair
 
 
 @pytest.fixture
@@ -181,7 +182,7 @@ def test_a_process_that_has_closed_its_link_and_hangs_is_replaced(drivers, monke
     driver = drivers._all["arm", "left"]
     driver.process.kill()
     driver.process.wait(5)
-    ours, theirs = module.pair()
+    ours, theirs = pair()
     with theirs:
         hung = subprocess.Popen([sys.executable, "-c", CHILD, str(theirs.fileno())],
                                 pass_fds=[theirs.fileno()])  # fmt: skip
