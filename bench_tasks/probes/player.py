@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench_tasks.probes.stream import Item, Probe, Reply, Step
@@ -32,34 +32,53 @@ def play(
 ) -> list[Record]:
     """Let the memory observe every item and answer every question, in the order of the steps.
 
-    `keep` gets each record at once. A memory that has a method `tell` (an upper bound) is told
-    before each question on which items the answer rests.
+    `keep` gets each record, the sooner the better. A memory that has a method `tell` (an upper
+    bound) is told before each question on which items the answer rests; one with `settle` may do
+    then what else has to be done about the items, and its time is the last item's.
     """
     records: list[Record] = []
     reply: Reply | None = None
-    tell = getattr(memory, "tell", None)
-    while True:
+    tell, settle = getattr(memory, "tell", None), getattr(memory, "settle", None)
+
+    def timed(do: Callable[[], Reply | None]) -> tuple[Reply | None, float, str]:
+        started, error, found = clock(), "", None
         try:
-            step = steps.send(reply)
-        except StopIteration:
-            return records
-        reply, error = None, ""
-        if not isinstance(step, Item) and tell is not None:
-            tell(step.evidence)
-        started = clock()
-        try:
-            if isinstance(step, Item):
-                memory.observe(step)
-            else:
-                reply = memory.answer(step.query)
+            found = do()
         except Exception as raised:  # noqa: BLE001 - other people's code: anything can come
             error = f"{type(raised).__name__}: {raised}"
-        took = clock() - started
-        if not isinstance(step, Item) and reply is None:
-            reply = Reply("", 0.0, abstained=True)
-        records.append(Record(step, reply, took, error))
+        return found, clock() - started, error
+
+    def add(record: Record) -> None:
         if keep is not None:
-            keep(records[-1])
+            keep(record)
+        records.append(record)
+
+    last: Record | None = None
+    """The last item's, until it is known what comes after it."""
+    while True:
+        try:
+            step: Step | None = steps.send(reply)
+        except StopIteration:
+            step = None
+        if last is not None:
+            if settle is not None and not isinstance(step, Item):
+                _, took, error = timed(settle)
+                last = replace(last, seconds=last.seconds + took, error=last.error or error)
+            add(last)
+            last = None
+        if step is None:
+            return records
+        if isinstance(step, Item):
+            item, reply = step, None
+            _, took, error = timed(lambda item=item: memory.observe(item))
+            last = Record(step, None, took, error)
+            continue
+        if tell is not None:
+            tell(step.evidence)
+        query = step.query
+        reply, took, error = timed(lambda query=query: memory.answer(query))
+        reply = reply or Reply("", 0.0, abstained=True)
+        add(Record(step, reply, took, error))
 
 
 def storage_bytes(memory: Memory, store: Path | None = None) -> int:

@@ -79,6 +79,26 @@ def test_every_step_is_played_and_timed():
     assert cost["seconds_per_session"] * cost["sessions"] == memory.count
 
 
+def test_what_a_memory_does_before_it_is_asked_is_the_last_items_time():
+    clock = [0.0]
+
+    class Late(Solving):
+        def observe(self, item):
+            super().observe(item)
+            clock[0] += 1.0
+
+        def settle(self):
+            clock[0] += 100.0
+
+    records = play(conversation(), Late(), clock=lambda: clock[0])
+    steps = list(conversation())
+    assert [r.step for r in records] == steps
+    for record, after in zip(records, [*steps[1:], None], strict=True):
+        asked_next = not isinstance(after, Item)
+        item = isinstance(record.step, Item)
+        assert record.seconds == (101.0 if item and asked_next else float(item))
+
+
 def test_who_knows_all_is_right_and_who_guesses_at_chance():
     records = [r for seed in range(6) for r in play(conversation(seed), Solving())]
     assert score(records).accuracy == 1.0 and score(records).f1 == 1.0
