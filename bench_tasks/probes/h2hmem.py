@@ -250,7 +250,7 @@ def _asked(
         gold = gold.rstrip(".").capitalize()
     if gold.lower().rstrip(".") == NOT_MENTIONED.lower():
         gold = NOT_MENTIONED
-    named = [str(one) for one in raw.get("answer_session") or [path.name]]
+    named = _sessions(raw) or [path.name]
     within = [name for name in named if name in found.items] or list(found.items)
     if "evidence" in ours:
         evidence = tuple(str(one) for one in ours["evidence"])
@@ -272,6 +272,13 @@ def _asked(
     return Asked(query, kind, gold, chance, evidence, tags)
 
 
+def _sessions(raw: dict[str, Any]) -> list[str]:
+    """Where the answer is, whether written as a list or a text, `session 1` or `Session1`."""
+    told = raw.get("answer_session") or []
+    told = [told] if isinstance(told, str) else told
+    return [re.sub(r"^session\s*(?=\d)", "session", str(one), flags=re.IGNORECASE) for one in told]
+
+
 def _doubts(raw: dict[str, Any], asked: Asked, path: Path) -> Iterator[str]:
     """What may be wrong with a question that was read all the same."""
     if asked.kind == "other":
@@ -280,8 +287,8 @@ def _doubts(raw: dict[str, Any], asked: Asked, path: Path) -> Iterator[str]:
         yield "no answer"
     if raw.get("validated") is not True:
         yield "not validated"
-    named = {str(one) for one in raw.get("answer_session") or ()}
-    for name in sorted(named):
+    named = _sessions(raw)
+    for name in named:
         if not (path.parent / name).is_dir():
             yield f"answer_session {name} is not there"
     sessions = [path.parent / name for name in named if name != "session0"] or [path]

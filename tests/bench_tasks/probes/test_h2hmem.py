@@ -100,6 +100,16 @@ def test_golds_and_evidence(dialogue):
     assert len(asked["Order them."].evidence) == 4
 
 
+def test_sessions_are_known_however_they_are_written(dialogue):
+    told = question("Where?", "There", "Unimodal Precise Recall")
+    told["answer_session"] = "Session 2"
+    write(dialogue / "scenes" / "session3", [told], [turn("Ole", "Hm.")], "2024-03-20")
+    found = read_dialogue(dialogue)
+    assert found.faults == []
+    (asked,) = found.asked["session3"]
+    assert asked.evidence == ("session2-001",)
+
+
 def test_captions_stand_for_pictures(dialogue):
     steps = list(make_probe(f"h2hmem:dir={dialogue.parents[1]},mode=text").steps(0))
     assert (steps[0].picture.data, steps[0].picture.caption) == (b"", "A red kite.")
