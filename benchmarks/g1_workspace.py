@@ -51,22 +51,19 @@ def chain(arm: str) -> list[tuple[np.ndarray, np.ndarray, np.ndarray, int]]:
     return found[::-1]
 
 
-def turn(axis: np.ndarray, angles: np.ndarray) -> np.ndarray:
-    """Rotations (n, 3, 3) about one axis (Rodrigues)."""
-    x, y, z = axis
-    cross = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
-    sine, cosine = np.sin(angles)[:, None, None], np.cos(angles)[:, None, None]
-    return np.eye(3) + sine * cross + (1 - cosine) * (cross @ cross)
-
-
 def positions(links: list, joints: np.ndarray) -> np.ndarray:
-    """TCP positions (n, 3) in the pelvis' frame at all joints' positions (n, 29)."""
-    rotation = np.broadcast_to(np.eye(3), (len(joints), 3, 3))
-    place = np.zeros((len(joints), 3))
-    for fixed, offset, axis, index in links:
-        place = place + rotation @ offset
-        rotation = rotation @ fixed @ turn(axis, joints[:, index])
-    return place + rotation @ g1.TCP_POSE[:3]
+    """TCP positions (n, 3) in the pelvis' frame at all joints' positions (n, 29).
+
+    From the hand back to the pelvis: a point is turned (Rodrigues), not ever more rotations.
+    """
+    place = np.broadcast_to(g1.TCP_POSE[:3], (len(joints), 3))
+    for fixed, offset, axis, index in reversed(links):
+        sine, cosine = np.sin(joints[:, index, None]), np.cos(joints[:, index, None])
+        x, y, z = axis
+        cross = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
+        along = place @ np.outer(axis, axis)
+        place = (along + cosine * (place - along) + sine * (place @ cross.T)) @ fixed.T + offset
+    return place
 
 
 def volumes(samples: int, waist: bool, rng: np.random.Generator) -> dict[str, float]:
@@ -74,16 +71,16 @@ def volumes(samples: int, waist: bool, rng: np.random.Generator) -> dict[str, fl
     grids = {arm: np.zeros(SIDE**3, dtype=bool) for arm in ARMS}
     links = {arm: chain(arm) for arm in ARMS}
     low, high = g1.LIMITS_RAD.T
+    first = g1.LEGS if waist else g1.LEGS + g1.WAIST
     batches = max(10, samples // BATCH)
     at_nine_tenths = 0
     for k in range(batches):
-        joints = rng.uniform(low, high, (BATCH, len(low)))
-        if not waist:
-            joints[:, g1.LEGS : g1.LEGS + g1.WAIST] = 0.0
+        joints = np.zeros((BATCH, len(low)))
+        joints[:, first:] = rng.uniform(low[first:], high[first:], (BATCH, len(low) - first))
         for arm, grid in grids.items():
             cells = np.floor(positions(links[arm], joints) / VOXEL_M).astype(int) + SIDE // 2
             grid[np.ravel_multi_index(cells.T, (SIDE,) * 3)] = True
-        if k == batches * 9 // 10:
+        if k + 1 == batches * 9 // 10:
             at_nine_tenths = int((grids["left"] | grids["right"]).sum())
     both = int((grids["left"] | grids["right"]).sum())
     return {
