@@ -100,29 +100,38 @@ _HEAD = (
 
 
 def tables(rows: Sequence[Row], by: Sequence[str] = ("kind",)) -> str:
-    """All rows, then one table of shares right for each name in `by`.
+    """All rows, then for each name in `by` and each probe what each memory had right.
 
-    UsageError lists the names there are.
+    There with Wilson's 95 % interval in percent, and how many were asked. UsageError lists the
+    names there are.
     """
-    found = [[*_HEAD], *(_cells(row) for row in rows)]
-    parts = [_aligned(found)]
+    parts = [_aligned([[*_HEAD], *(_cells(row) for row in rows)])]
     names = sorted({name for row in rows for name in row.by})
     for name in by:
         if name not in names:
             raise UsageError(f"cannot split by {name!r}: choose from {', '.join(names)}")
-        values = list(dict.fromkeys(v for row in rows for v in row.by[name]))
-        lines = [["probe", "memory", *values]]
-        for row in rows:
-            groups = row.by[name]
-            lines.append([row.probe, row.memory, *(
-                f"{groups[v].accuracy:.0%} of {groups[v].count}" if v in groups else "-"
-                for v in values
-            )])  # fmt: skip
-        parts.append(f"right, by {name}\n{_aligned(lines)}")
+        for probe in dict.fromkeys(row.probe for row in rows):
+            own = [row for row in rows if row.probe == probe]
+            lines = _by(own, name)
+            if len(lines) > 1:
+                parts.append(f"{probe}: right, by {name}\n{_aligned(lines)}")
     unfinished = sum(row.unfinished for row in rows)
     if unfinished:
         parts.append(f"{unfinished} runs were broken off and are not scored\n")
     return "\n".join(parts)
+
+
+def _by(rows: Sequence[Row], name: str) -> list[list[str]]:
+    """A line for each value with what each memory had right there, and chance."""
+    lines = [[name, *(row.memory for row in rows), "chance", "questions"]]
+    for value in dict.fromkeys(v for row in rows for v in row.by[name]):
+        scores = [row.by[name].get(value) for row in rows]
+        first = next(s for s in scores if s is not None)
+        cells = (
+            f"{s.accuracy:.0%} ({100 * s.low:.0f}-{100 * s.high:.0f})" if s else "-" for s in scores
+        )
+        lines.append([value, *cells, f"{first.chance:.0%}", str(first.count)])
+    return lines
 
 
 def _cells(row: Row) -> list[str]:

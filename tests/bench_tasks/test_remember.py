@@ -53,7 +53,12 @@ def test_only_the_records_are_left_and_scores_are_dated(played, capsys):
 def test_the_table_shows_what_is_asked_for(played, capsys):
     folder, _ = played
     _, out, _ = ran(capsys, "score", folder, "--by", "kind,turns")
-    assert "right, by kind" in out and "right, by turns" in out and "100% of 2" in out
+    by_kind = out[out.index(f"{SMALL}: right, by kind") :].splitlines()
+    assert by_kind[1].split() == ["kind", "full", "none", "oracle", "chance", "questions"]
+    rows = {line.split()[0]: " ".join(line.split()[1:]) for line in by_kind[2:11]}
+    assert rows["AR"] == "100% (34-100) 50% (9-91) 100% (34-100) 50% 2"
+    assert rows["TR"] == "100% (34-100) 0% (0-66) 100% (34-100) 17% 2"
+    assert f"{SMALL}: right, by turns" in out
     assert out.splitlines()[0].split()[:3] == ["probe", "memory", "right"]
     status, _, err = ran(capsys, "score", folder, "--by", "weather")
     assert status == 2 and "cannot split by 'weather': choose from days, difficulty" in err
