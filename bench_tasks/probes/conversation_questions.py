@@ -7,6 +7,7 @@ answer refusal. What makes guessing useless is said at each.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import permutations
@@ -46,7 +47,9 @@ class Questions:
         """`each` of every type are planned, so that halves and turns come out even."""
         self._talk, self._rng = talk, rng
         self._paraphrase, self._choices = paraphrase, choices
-        self._asked: set[str] = set()
+        self._asked: dict[str, str] = {}
+        """What was asked, and after which session the last time."""
+        self._golds: Counter[tuple[str, str]] = Counter()
         self._count = 0
         halves = [k % 2 == 0 for k in range(each)]
         # Half of these are true, refused, about a picture; the rest is not.
@@ -61,17 +64,25 @@ class Questions:
         return [values[int(k)] for k in self._rng.permutation(len(values))]
 
     def ask(self, kind: str) -> Asked | None:
-        """A question of this type that was not asked yet; None when there is none now."""
+        """A question of this type; None when there is none now.
+
+        One that was asked after an earlier session comes again when there is no other. Golds take
+        turns as far as can be: a word for a thing that is often spoken of would else be a good
+        guess.
+        """
         turns = self._turns.get(kind)
         drafts = list(getattr(self, f"_{kind.lower()}")(*turns[-1:] if turns else ()))
-        for k in self._rng.permutation(len(drafts)):
-            draft = drafts[int(k)]
-            key = f"{draft.form} {sorted(draft.slots.values())} {draft.gold}"
-            if key not in self._asked:
-                self._asked.add(key)
-                if turns:
-                    turns.pop()
-                return self._put(kind, draft)
+        now = self._talk.items[-1].session
+        mixed = self._mixed([(f"{d.form} {sorted(d.slots.values())} {d.gold}", d) for d in drafts])
+        fresh = [(key, draft) for key, draft in mixed if key not in self._asked]
+        again = [(key, draft) for key, draft in mixed if self._asked.get(key) != now]
+        rarest = sorted(fresh or again, key=lambda one: self._golds[kind, one[1].gold])
+        for key, draft in rarest[:1]:
+            self._asked[key] = now
+            self._golds[kind, draft.gold] += 1
+            if turns:
+                turns.pop()
+            return self._put(kind, draft)
         return None
 
     def _put(self, kind: str, draft: _Draft) -> Asked:
@@ -136,7 +147,7 @@ class Questions:
     def _places(self, fits: Callable[[int], bool]) -> Iterable[_Draft]:
         for thing in dict.fromkeys(t.subject[0] for t in self._of("place")):
             told = self._talk.values("place", thing)
-            if fits(len(told)):
+            if fits(len({t.value for t in told})):
                 yield _Draft("place", {"object": thing}, told[-1].value, PLACES, (told[-1],),
                              tuple(t.value for t in told[:-1]))
 
@@ -145,11 +156,11 @@ class Questions:
 
     def _recalled(self, fits: Callable[[int], bool]) -> Iterable[_Draft]:
         drafts = [self._attribute(*key, told) for key, told in self._own().items()
-                  if fits(len(told))]
+                  if fits(len({t.value for t in told}))]
         return [*drafts, *self._places(fits)]
 
     def _upr(self) -> Iterable[_Draft]:
-        """What was said once, by whom it concerns."""
+        """What was always said to be so, by whom it concerns."""
         return self._recalled(lambda n: n == 1)
 
     def _kr(self) -> Iterable[_Draft]:

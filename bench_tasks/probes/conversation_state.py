@@ -31,8 +31,8 @@ SECOND_NS = 10**9
 DAY_NS = 86_400 * SECOND_NS
 START_NS = 1_767_258_000 * SECOND_NS
 """1 January 2026, nine o'clock (UTC)."""
-SILENT = 3
-"""So many attributes of each person are never spoken of: what is not mentioned."""
+SILENT = 0.3
+"""This share of each person's attributes is never spoken of: what is not mentioned."""
 
 
 @dataclass(frozen=True)
@@ -58,17 +58,27 @@ class Conversation:
     """People who talk, session after session."""
 
     def __init__(
-        self, rng: np.random.Generator, people: int, small_talk: int, render: Render | None
+        self, rng: np.random.Generator, people: int, small_talk: int, render: Render | None,
+        attributes: int = len(ATTRIBUTES), rumours: int = 1,
     ) -> None:
-        """With `render` there are real pictures, else captions in their place."""
+        """With `render` there are real pictures, else captions in their place.
+
+        The fewer `attributes` people have, the more often each of them is spoken of; `rumours` are
+        what others say of them in each session.
+        """
         self.rng, self.small_talk, self._render = rng, small_talk, render
         self.pictured = render is not None
         self.people = [str(name) for name in rng.choice(PERSONS, people, replace=False)]
-        attributes = list(ATTRIBUTES)
-        self.silent = {
-            who: {str(a) for a in rng.choice(attributes, SILENT, replace=False)}
-            for who in self.people
-        }
+        self.attributes = [str(a) for a in rng.permutation(list(ATTRIBUTES))[:attributes]]
+        self._rumours = rumours
+        self.silent: dict[str, set[str]] = {}
+        self._lasting: dict[str, set[str]] = {}
+        """Of whom which attributes are said again, but never change."""
+        for who in self.people:
+            mixed = [str(a) for a in rng.permutation(self.attributes)]
+            silent = round(SILENT * attributes)
+            self.silent[who] = set(mixed[:silent])
+            self._lasting[who] = set(mixed[silent : silent + (attributes - silent) // 2])
         self.told: list[Told] = []
         self.items: list[Item] = []
         self.at: dict[str, int] = {}
@@ -99,8 +109,8 @@ class Conversation:
         self._now_ns = START_NS + self._days * DAY_NS + int(self.rng.integers(8 * 3600)) * SECOND_NS
         self._colours, first = [], len(self.items)
         n = len(self.people)
-        moves = ["attribute", "event", "because"] * n + ["object", "show"] * 2 + ["heard", "word"]
-        moves += ["show"] + ["chat"] * self.small_talk
+        moves = ["attribute", "event", "because"] * n + ["object", "show"] * 2 + ["show", "word"]
+        moves += ["heard"] * self._rumours + ["chat"] * self.small_talk
         todo = [str(move) for move in self.rng.permutation(moves)]
         while todo:
             move = todo.pop(0)
@@ -141,20 +151,22 @@ class Conversation:
     def _attribute(self) -> None:
         who = self._one(self.people)
         known = {t.relation for t in self.told if t.subject == (who,) and t.relation in ATTRIBUTES}
-        new = [a for a in ATTRIBUTES if a not in known | self.silent[who]]
+        new = [a for a in self.attributes if a not in known | self.silent[who]]
         if new and (not known or self.rng.random() < 0.6):
-            attribute, kind, old = self._one(new), "has", ""
+            attribute, kind = self._one(new), "has"
+            value = self._one(ATTRIBUTES[attribute])
         else:
-            attribute, kind = self._one(sorted(known)), "changed"
-            old = self.values(attribute, who)[-1].value
-        value = self._one([v for v in ATTRIBUTES[attribute] if v != old])
+            attribute = self._one(sorted(known))
+            value, kind = self.values(attribute, who)[-1].value, "has"
+            if attribute not in self._lasting[who]:
+                value, kind = self._one([v for v in ATTRIBUTES[attribute] if v != value]), "changed"
         item = self._say(who, say(kind, self.rng, attribute=attribute, value=value))
         self._know(attribute, (who,), value, item)
 
     def _heard(self) -> None:
         who = self._one(self.people)
         by = self._one([p for p in self.people if p != who])
-        attribute = self._one([a for a in ATTRIBUTES if a not in self.silent[who]])
+        attribute = self._one([a for a in self.attributes if a not in self.silent[who]])
         true = self.values(attribute, who)
         value = self._one([v for v in ATTRIBUTES[attribute] if not true or v != true[-1].value])
         text = say("told", self.rng, person=who, attribute=attribute, value=value)

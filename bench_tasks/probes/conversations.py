@@ -12,7 +12,7 @@ from bench_tasks.probes.conversation_questions import TYPES, Questions
 from bench_tasks.probes.conversation_state import Conversation
 from bench_tasks.probes.stills import Render
 from bench_tasks.probes.stream import Probe
-from bench_tasks.probes.words import PERSONS
+from bench_tasks.probes.words import ATTRIBUTES
 
 __all__ = ["Conversations", "Options"]
 
@@ -25,14 +25,17 @@ class Options:
     """How large a conversation is, and how its questions are put.
 
     `questions` are asked of each of the nine types. `small_talk` counts utterances of a session
-    that say nothing. With `mode` text captions stand in for pictures. Without `choices` answers
-    are free text.
+    that say nothing, `rumours` those about somebody else. The fewer `attributes`, the more is said
+    of each, by everybody. With `mode` text captions stand in for pictures. Without `choices`
+    answers are free text.
     """
 
     sessions: int = 8
     people: int = 3
     questions: int = 6
     small_talk: int = 10
+    attributes: int = 10
+    rumours: int = 1
     mode: str = "image"
     paraphrase: bool = True
     choices: bool = True
@@ -40,13 +43,13 @@ class Options:
     def __post_init__(self) -> None:
         """UsageError names the option whose value cannot be."""
         for name, low, high in (("sessions", 2, MAX_SESSIONS), ("people", 2, 4),
-                                ("questions", 1, 200), ("small_talk", 0, 200)):  # fmt: skip
+                                ("questions", 1, 200), ("small_talk", 0, 200),
+                                ("attributes", 4, len(ATTRIBUTES)), ("rumours", 0, 50)):
             value = getattr(self, name)
             if not low <= value <= high:
                 raise UsageError(f"{name} must be {low} to {high}, got {value}")
         if self.mode not in MODES:
             raise UsageError(f"mode must be {' or '.join(MODES)}, got {self.mode!r}")
-        assert self.people <= len(PERSONS)
 
 
 class Conversations:
@@ -73,7 +76,8 @@ class Conversations:
         if self.pictured and render is None:
             raise UsageError("mode=image needs a renderer: choose mode=text without one")
         world, draw = np.random.default_rng([seed, 1]), np.random.default_rng([seed, 2])
-        talk = Conversation(world, it.people, it.small_talk, render if self.pictured else None)
+        talk = Conversation(world, it.people, it.small_talk, render if self.pictured else None,
+                            it.attributes, it.rumours)
         questions = Questions(talk, draw, it.questions, it.paraphrase, it.choices)
         due = self._due(draw)
         for session in range(it.sessions):

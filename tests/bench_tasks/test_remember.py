@@ -76,7 +76,7 @@ def test_a_broken_off_run_is_counted_and_not_scored(played, capsys, tmp_path):
 def test_everything_is_listed(capsys):
     status, out, _ = ran(capsys, "list")
     assert status == 0 and "memory none\n" in out
-    assert "probe conversations:sessions=8,people=3,questions=6,small_talk=10,mode=image" in out
+    assert "probe conversations:sessions=8,people=3,questions=6,small_talk=10,attr" in out
 
 
 @pytest.mark.parametrize(

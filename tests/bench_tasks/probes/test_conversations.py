@@ -49,6 +49,38 @@ def test_five_hundred_golds_are_derived_again():
     assert set(agreed) == set(TYPES) and sum(agreed.values()) > 500
 
 
+DENSE = {"people": 4, "sessions": 24, "attributes": 4, "rumours": 6, "questions": 24}
+"""Much is said of little, by everybody."""
+
+
+def test_golds_are_derived_again_where_much_is_said_of_little():
+    solver, said, agreed = Solver(), Counter(), 0
+    for step in steps(0, **DENSE):
+        if isinstance(step, Item):
+            solver.hear(step)
+            said.update(m.slots.get("attribute") for m in meanings(step.text))
+        else:
+            assert solver.answer(step.query) == step.gold, step
+            agreed += 1
+    del said[None]
+    assert agreed == 9 * 24 and len(said) == 4 and min(said.values()) > 30
+
+
+def test_a_question_comes_again_only_after_another_session():
+    before: dict[str, int] = {}
+    session, again = "", 0
+    for step in steps(0, **DENSE):
+        if isinstance(step, Item):
+            session = step.session
+            continue
+        (meaning,) = meanings(step.query.text, asked=True)
+        key = f"{step.kind} {meaning.kind} {sorted(meaning.slots.values())} {step.gold}"
+        again += key in before
+        assert before.get(key) != session
+        before[key] = session
+    assert 0 < again < 9 * 24 / 4
+
+
 def test_evidence_alone_answers_and_no_part_of_it_can_be_spared():
     for conversation in many()[:6]:
         items = {step.id: step for step in conversation if isinstance(step, Item)}
@@ -200,7 +232,8 @@ def test_pools_are_of_one_size():
         ("conversations:sessions=1", "sessions must be 2 to 24, got 1"),
         ("conversations:mode=sound", "mode must be image or text, got 'sound'"),
         ("conversations:speakers=2", "unknown option of probe conversations 'speakers': choose "
-         "from choices, mode, paraphrase, people, questions, sessions, small_talk"),
+         "from attributes, choices, mode, paraphrase, people, questions, rumours, sessions, "
+         "small_talk"),
         ("talks", "unknown probe 'talks': choose from "),
     ],
 )
