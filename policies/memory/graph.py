@@ -17,6 +17,7 @@ from policies.memory.store import Store
 
 __all__ = ["Graph", "shown_with"]
 
+FOREVER_NS = 2**63 - 1
 COLUMNS = "relation, subject, value, item, speaker, from_ns, beside, ends"
 
 
@@ -49,19 +50,19 @@ class Graph:
 
     def _add(self, fact: Fact) -> None:
         group = (self._store.user, fact.relation, fact.subject)
-        until = None
+        until = FOREVER_NS
         with self._store.writing() as db:
             if fact.relation not in LASTS:
                 of_it = "user = ? AND relation = ? AND subject = ?"
                 until = db.execute(
-                    f"SELECT min(from_ns) FROM facts WHERE {of_it} AND from_ns > ?"
+                    f"SELECT coalesce(min(from_ns), ?) FROM facts WHERE {of_it} AND from_ns > ?"
                     " AND (speaker = ? OR ends)",
-                    (*group, fact.stamp_ns, fact.speaker),
+                    (FOREVER_NS, *group, fact.stamp_ns, fact.speaker),
                 ).fetchone()[0]
                 db.execute(
-                    f"UPDATE facts SET until_ns = ? WHERE {of_it} AND from_ns <= ?"
-                    " AND (speaker = ? OR ?) AND (until_ns IS NULL OR until_ns > ?)",
-                    (fact.stamp_ns, *group, fact.stamp_ns, fact.speaker, fact.ends, fact.stamp_ns),
+                    f"UPDATE facts SET until_ns = ? WHERE {of_it} AND until_ns > ?"
+                    " AND +from_ns <= ? AND (speaker = ? OR ?)",  # +: not by that index
+                    (fact.stamp_ns, *group, fact.stamp_ns, fact.stamp_ns, fact.speaker, fact.ends),
                 )
             values = (
                 *group, fact.value, fact.item, fact.speaker, fact.stamp_ns,
@@ -109,12 +110,14 @@ class Graph:
 
     def at(self, stamp_ns: int, relation: str, subject: str | None = None) -> list[Fact]:
         """What held at a time: of each speaker who said anything the last that he had said."""
-        holds = "relation = ? AND from_ns <= ? AND (until_ns IS NULL OR until_ns > ?)"
+        holds = "relation = ? AND from_ns <= ? AND until_ns > ?"
         return self._where(holds, relation, stamp_ns, stamp_ns, more={"subject": subject})
 
     def about(self, node: str) -> list[Fact]:
         """The facts that lead to or from a node."""
-        return self._where("(subject = ? OR value = ?)", node, node)
+        # Two questions: together SQLite answers them without the indexes.
+        leading = [fact for fact in self._where("value = ?", node) if fact.subject != node]
+        return sorted([*self._where("subject = ?", node), *leading], key=lambda f: f.stamp_ns)
 
     def said_by(self, items: Iterable[Item]) -> list[Fact]:
         """The facts that these items said."""

@@ -50,8 +50,10 @@ CREATE INDEX vectors_of_user ON vectors (user);
 CREATE TABLE facts (
   f INTEGER PRIMARY KEY, user INTEGER NOT NULL, relation TEXT NOT NULL, subject TEXT NOT NULL,
   value TEXT NOT NULL, speaker TEXT NOT NULL, item TEXT NOT NULL, beside TEXT NOT NULL,
-  ends INTEGER NOT NULL, from_ns INTEGER NOT NULL, until_ns INTEGER, rank INTEGER NOT NULL);
-CREATE INDEX facts_by_subject ON facts (user, subject, relation, value);
+  ends INTEGER NOT NULL, from_ns INTEGER NOT NULL, until_ns INTEGER NOT NULL,
+  rank INTEGER NOT NULL);
+CREATE INDEX facts_by_subject ON facts (user, subject, relation, from_ns);
+CREATE INDEX facts_that_hold ON facts (user, subject, relation, until_ns);
 CREATE INDEX facts_by_value ON facts (user, value, relation);
 CREATE INDEX facts_by_item ON facts (user, item);
 CREATE TABLE sources (
