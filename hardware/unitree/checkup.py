@@ -202,7 +202,8 @@ def check_seen(seen: dict[str, Any], upright: Sequence[float] | None) -> list[Fo
     """
     found = [_pelvis(seen["objects"][g1.PELVIS], upright)]
     for camera, wrong in seen["cameras"].items():
-        found.append((f"camera {camera}", not wrong, wrong or "sends pictures",
+        name = f"camera {camera}"
+        found.append((name, not wrong, wrong.removeprefix(f"{name}: ") or "sends pictures",
                       "start its driver, or correct its topics in the cell"))  # fmt: skip
     return found
 
@@ -210,7 +211,8 @@ def check_seen(seen: dict[str, Any], upright: Sequence[float] | None) -> list[Fo
 def _pelvis(pose: str | list[float], upright: Sequence[float] | None) -> Found:
     name = "pelvis"
     if isinstance(pose, str):
-        return name, False, pose, "have the tracker publish it, as `objects` of the cell says"
+        return (name, False, pose.removeprefix(f"{name} is "),
+                "have the tracker publish it, as `objects` of the cell says")  # fmt: skip
     said = "seen at " + ", ".join(f"{v:.3f}" for v in pose[:3])
     if upright is None:
         return name, True, said, ""
