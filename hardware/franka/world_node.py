@@ -24,6 +24,7 @@ from bench_tasks.vocabulary import (
 from hardware.franka.cell import Cell, read_cell
 from hardware.franka.drivers import Drivers
 from hardware.franka.motion import hand_contacts, next_step, strain, within
+from hardware.franka.narrowed import ROBOT
 from hardware.franka.ready import FATAL, Preparation
 from hardware.franka.reports_ros import Reports
 from hardware.link import Command
@@ -35,7 +36,7 @@ __all__ = ["FrankaWorldNode", "main"]
 class FrankaWorldNode(RealWorld):
     """Two arms, two hands, cameras and a tracker."""
 
-    ROBOT, MOVED, FATAL = "franka", "the arms", FATAL
+    ROBOT, MOVED, FATAL = ROBOT, "the arms", FATAL
     _cell: Cell
 
     def __init__(self) -> None:

@@ -22,6 +22,7 @@ from bench_tasks.view import compose
 from bench_tasks.vocabulary import Scene, WorldState
 from hardware.unitree.cell import Cell, driver_python, read_cell
 from hardware.unitree.driver import BusDriver
+from hardware.unitree.narrowed import ROBOT
 from hardware.unitree.ready import FATAL, Preparation
 from hardware.unitree.steering import Steering
 from hardware.world_ros import RealWorld
@@ -34,7 +35,7 @@ KEPT_GAPS = 50
 class UnitreeWorldNode(RealWorld):
     """A G1 with rubber hands, cameras and a tracker."""
 
-    ROBOT, MOVED, FATAL = "unitree", "waist and arms", FATAL
+    ROBOT, MOVED, FATAL = ROBOT, "waist and arms", FATAL
     _cell: Cell
 
     def __init__(self) -> None:
