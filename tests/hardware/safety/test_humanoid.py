@@ -120,6 +120,26 @@ def test_measurements_are_those_of_waist_and_arms_the_legs_being_none_of_its_bus
     assert told.kind == "torque" and g1.JOINT_NAMES[20] in told.reason
 
 
+@pytest.mark.parametrize(
+    ("measured", "good", "bad", "kind"),
+    [
+        ("joint_effort", 0.79 * 25.0, 0.81 * 25.0, "torque"),
+        ("joint_position", 0.19, 0.21, "tracking"),
+    ],
+)
+def test_an_arm_that_is_held_back_is_stopped_before_its_motors_give_all(measured, good, bad, kind):
+    """Of an elbow 0.2 rad are 16 Nm."""
+    elbow = g1.JOINT_NAMES.index("left_elbow_joint")
+    assert g1.UPPER_KP[elbow - g1.LEGS] * LIMITS.measured["tracking_rad"] == pytest.approx(16.0)
+    for value in (good, bad):
+        values = getattr(at(), measured).copy()
+        values[elbow] += value
+        supervisor = Supervisor(LIMITS, confirmed=True)
+        supervisor.begin(SCENE)
+        told = supervisor.on_state(at(**{measured: values}), 0.0).interventions
+        assert [i.kind for i in told] == ([kind] if value == bad else [])
+
+
 def test_states_that_come_before_the_scene_stop_nothing():
     supervisor = Supervisor(LIMITS, confirmed=True)
     assert supervisor.on_state(at(), 0.0).interventions == () and supervisor.why_not == ""
