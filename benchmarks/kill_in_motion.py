@@ -469,7 +469,7 @@ def table(paths: list[str]) -> str:
             kinds.setdefault((robot, row["victim"]), []).append(row)
     lines = [
         "| robot | killed | times | rad/s, rad/s² before | at rest after, s (most) | rad/s, rad/s² "
-        "on the way | all gone after, s | robot's own stops | bag readable, names it | next motion "
+        "on the way | all gone after, s | aborts | bags with states, naming it | next motion "
         "after, s |",
         "|" + "---|" * 10,
     ]

@@ -181,6 +181,15 @@ class BagWriter:
             raise self._failed(error) from None
         self.counts[topic] += 1
 
+    def flush(self) -> None:
+        """Put down what was recorded so far: a process that is killed loses what comes after it."""
+        if not self._open:
+            return
+        try:
+            self._writer.flush()
+        except OSError as error:
+            raise self._failed(error) from None
+
     @property
     def states(self) -> int:
         """States recorded so far."""

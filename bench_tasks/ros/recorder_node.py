@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import json
 import struct
+import time
 from collections import Counter
 from operator import itemgetter
 from pathlib import Path
@@ -41,6 +42,8 @@ CAST = ("world", "planner", "policy", "safety", "task")
 """Whose deaths a recording that is cut off tells of."""
 READ_EVERY_S = 0.05
 """How long messages may lie in the middleware, which keeps thousands."""
+KEPT_S = 0.5
+"""How long what was read may lie in memory, where it is lost if this process is killed."""
 _STAMP = struct.Struct("<iI")
 _JPEG, _INFO = "sensor_msgs/msg/CompressedImage", "sensor_msgs/msg/CameraInfo"
 
@@ -62,7 +65,7 @@ class RecorderNode(BenchNode):
         super().__init__("recorder")
         self._writer: BagWriter | None = None
         self._error: BenchError | None = None
-        self._next_seq = 0
+        self._next_seq, self._flushed_s = 0, 0.0
         self._gaps: list[str] = []
         self._last_seq = -1
         self._expected: dict[str, int] = {}
@@ -110,6 +113,10 @@ class RecorderNode(BenchNode):
                     self._writer.write(topic, type_name, data, stamp_ns)
                     if topic not in TOPICS:
                         self._stamps.setdefault(topic, Counter())[stamp_ns] += 1
+            now_s = time.monotonic()
+            if batch and now_s - self._flushed_s > KEPT_S:
+                self._writer.flush()
+                self._flushed_s = now_s
         except BenchError as error:
             self._error = error
             self.get_logger().error(str(error))
@@ -148,7 +155,7 @@ class RecorderNode(BenchNode):
             self._writer.close("interrupted", cause="another recording was started")
             self._writer = None
         self._error, self._next_seq, self._gaps = None, 0, []
-        self._stamps = {}
+        self._stamps, self._flushed_s = {}, 0.0
         for node in CAST:
             self.watch.add(node)
         self._writer = BagWriter(path, manifest)

@@ -13,6 +13,7 @@ from mcap_ros2.decoder import DecoderFactory
 from rosbags.rosbag2 import Reader
 
 from bench_tasks.bags import cdr
+from bench_tasks.bags.bag import read_bag
 from bench_tasks.bags.recording import BagSink, BagWriter, HashSink
 from bench_tasks.errors import BenchError, UsageError
 from bench_tasks.vocabulary import Verdict
@@ -141,6 +142,19 @@ def test_a_killed_recorder_leaves_whole_chunks_and_an_open_manifest(tmp_path):
     assert json.loads((tmp_path / "bag" / "manifest.json").read_text())["status"] == "recording"
     assert not (tmp_path / "bag" / "metadata.yaml").exists()
     assert (tmp_path / "bag" / "bag_0.mcap").stat().st_size > 50_000
+
+
+def test_what_was_flushed_can_be_read_whatever_becomes_of_the_writer(tmp_path):
+    sink = BagSink(tmp_path / "bag", {"seed": 7})
+    made.feed(sink, 5)
+    assert not read_bag(tmp_path / "bag").states, "they lie in memory"
+    sink.writer.flush()
+    found = read_bag(tmp_path / "bag")
+    assert [state.seq for state in found.states] == [0, 1, 2, 3, 4] and found.scene is not None
+    assert "without its end record" in found.problems[0]
+    sink.writer.close()
+    sink.writer.flush()
+    assert len(read_bag(tmp_path / "bag").states) == 5 and not read_bag(tmp_path / "bag").problems
 
 
 def limited(size):
