@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 import pylibfranka as franka
 
+from hardware.franka.cartesian import Spring
 from hardware.franka.limits import MAX_TORQUE_NM, MAX_TORQUE_RATE_NM_S
 from hardware.franka.tracker import CYCLE_S, RENEW_S, Tracker
 from hardware.link import ArmState, Command, Gone, Link, last_words
@@ -59,6 +60,9 @@ class Arm:
         """Keep what is needed; `run` connects."""
         self._link, self._set = link, settings
         self._tracker = Tracker(settings["max_jump_rad"], settings["speed"])
+        self._torque = settings["control"] != "position"
+        by_hand = settings["control"] == "cartesian_impedance"
+        self._spring = Spring(settings["cartesian"]) if by_hand else None
         self._every = settings["report_every"]
         # Only a simulated robot's time can fall behind ours.
         self._slow = settings["simulated"]
@@ -94,7 +98,7 @@ class Arm:
         enforce = self._set["realtime"] == "enforce"
         config = franka.RealtimeConfig.kEnforce if enforce else franka.RealtimeConfig.kIgnore
         self._robot = robot = franka.Robot(self._set["address"], config)
-        self._model = robot.load_model() if self._set["control"] == "impedance" else None
+        self._model = robot.load_model() if self._torque else None
         self._look_at(robot.read_once())
 
     def _configure(self) -> None:
@@ -148,16 +152,15 @@ class Arm:
     # -- in control ------------------------------------------------------------------------------
 
     def _controlled(self) -> None:
-        torque = self._set["control"] == "impedance"
         try:
             self._configure()
-            if torque:
+            if self._torque:
                 control = self._robot.start_torque_control()
             else:
                 control = self._robot.start_joint_position_control(
                     franka.ControllerMode.JointImpedance
                 )
-            self._loop(control, torque)
+            self._loop(control, self._torque)
             self._tell("idle", "")
         except (franka.ControlException, franka.CommandException,
                 franka.InvalidOperationException, ArithmeticError) as error:  # fmt: skip
@@ -201,10 +204,14 @@ class Arm:
             self._report(state, tracker.position)
 
     def _torques(self, state: Any, last: np.ndarray) -> np.ndarray:
-        """A spring and a damper towards the reference; the robot adds gravity itself."""
+        """Springs and dampers towards the reference; the robot adds gravity itself."""
         away = np.asarray(self._tracker.position) - state.q
         slip = np.asarray(self._tracker.velocity) - state.dq
-        wanted = np.asarray(self._set["stiffness"]) * away + np.asarray(self._set["damping"]) * slip
+        if self._spring is None:
+            wanted = self._set["stiffness"] * away + self._set["damping"] * slip
+        else:
+            jacobian = np.reshape(self._model.zero_jacobian(state), (7, 6)).T
+            wanted = self._spring.torques(jacobian, away, slip)
         wanted = np.clip(wanted + self._model.coriolis(state), -MAX_TORQUE_NM, MAX_TORQUE_NM)
         return last + np.clip(wanted - last, -TORQUE_STEP_NM, TORQUE_STEP_NM)
 

@@ -18,10 +18,12 @@ at 30 Hz) and franka_robot_state_broadcaster/src/franka_robot_state_broadcaster.
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 import time
 from collections import deque
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -64,7 +66,8 @@ class RosArm:
         self._states = under(space, names["joint_states"])
         self._torques, self._wrench = (under(space, names[key]) for key in ("torques", "wrench"))
         self._controller = under(space, f"{names['controller']}/joint_trajectory")
-        self._topics = Topics(f"franka_arm_{settings['arm']}")
+        self._name = f"franka_arm_{settings['arm']}"
+        self._topics = Topics(self._name)
         for kind, topic in ((JointState, self._states), (JointState, self._torques),
                             (WrenchStamped, self._wrench)):  # fmt: skip
             self._topics.hear(kind, topic)
@@ -184,9 +187,9 @@ class RosArm:
     def _begin(self, now: int) -> None:
         """Take the arm over where it is."""
         q, dq, _ = self._measured
-        others = self._topics.node.count_publishers(self._controller) - 1
-        if others > 0:
-            self._say({"refused": f"start: {others} others publish {self._controller}", "seq": -1})
+        if others := self._others():
+            told = f"start: {', '.join(others)} publishes {self._controller} as well"
+            self._say({"refused": told, "seq": -1})
         elif np.abs(dq).max() > REST_RAD_S:
             self._say({"refused": "start: the arm moves: somebody else commands it", "seq": -1})
         else:
@@ -195,6 +198,16 @@ class RosArm:
             self._commanded_ns = now
             self._send()
             self._tell("following", "")
+
+    def _others(self) -> list[str]:
+        """Who else commands the arm. One of ours that was killed is known for a while yet."""
+        node = self._topics.node
+        found = node.get_publishers_info_by_topic(self._controller)
+        names = {info.node_name for info in found} - {node.get_name()}
+        ours = re.compile(rf"{re.escape(self._name)}_(\d+)")
+        killed = {name for name in names if (pid := ours.fullmatch(name))
+                  and not Path(f"/proc/{pid[1]}").exists()}  # fmt: skip
+        return sorted(names - killed)
 
     def _astray(self, now: int) -> str:
         """Which joint is not where it was told to be, "" when none is."""

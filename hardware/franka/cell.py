@@ -29,7 +29,9 @@ __all__ = ["Cell", "driver_python", "read_cell", "shipped_cells"]
 
 FORMAT_VERSION = 1
 REPORT_CYCLES = 4
-CONTROLS, REALTIME = ("position", "impedance"), ("ignore", "enforce")
+CONTROLS, REALTIME = ("position", "impedance", "cartesian_impedance"), ("ignore", "enforce")
+POSE = "cartesian_pose"
+"""What pylibfranka can, and arms whose joints were checked must not be driven by."""
 PYLIBFRANKA, FRANKA_ROS2 = "pylibfranka", "franka_ros2"
 MESSAGES = ("trajectory_msgs", "franka_msgs")
 """What the second way needs of ROS, beyond what all nodes need."""
@@ -53,6 +55,10 @@ _SHAPE: dict[str, Any] = {
         "home_share": SHARE, "external": _EXTERNAL,
         "joint_impedance": _row(7, POSITIVE),
         "stiffness": _row(7, POSITIVE), "damping": _row(7, POSITIVE),
+        "cartesian": {
+            "stiffness": _row(6, POSITIVE), "damping": _row(6, POSITIVE),
+            "elbow_stiffness": POSITIVE, "elbow_damping": POSITIVE,
+        },
         "collision": {
             "lower_torque_nm": _row(7, POSITIVE), "upper_torque_nm": _row(7, POSITIVE),
             "lower_force_n": _row(6, POSITIVE), "upper_force_n": _row(6, POSITIVE),
@@ -86,6 +92,12 @@ def _shape(raw: Any) -> dict[str, Any]:
     driver = raw.get("driver", PYLIBFRANKA) if isinstance(raw, dict) else PYLIBFRANKA
     if driver not in (PYLIBFRANKA, FRANKA_ROS2):
         raise unknown("driver", driver, (PYLIBFRANKA, FRANKA_ROS2))
+    arms = raw.get("arms") if isinstance(raw, dict) else None
+    if driver == PYLIBFRANKA and isinstance(arms, dict) and arms.get("control") == POSE:
+        raise UsageError(
+            f"arms.control: {POSE} is not offered: pylibfranka sends no elbow with a pose, and the "
+            f"joints would not go where they were checked; choose from {', '.join(CONTROLS)}"
+        )
     return _SHAPE if driver == PYLIBFRANKA else _ROS_SHAPE
 
 

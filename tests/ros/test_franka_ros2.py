@@ -197,6 +197,19 @@ def test_arms_follow_hands_grasp_and_what_controllers_do_not_take_is_found_out(
         time.sleep(0.5)  # what is late still comes
         drivers.ready(drivers.poll)
         assert at_rest(drivers, "right")
+    # Nobody is let in beside another who commands the arm.
+    second = Drivers(read_cell("standin_ros2"))
+    try:
+        told = []
+        while not any("publishes" in reason for _, reason in told):
+            for arm in ARMS:
+                if second.mode(arm) == "idle":
+                    second.tell(arm, "start")
+            time.sleep(0.02)
+            told += second.poll()
+            assert len(told) < 99
+    finally:
+        second.close()
     assert "right: " not in lab.said, "no reflex, and all trajectories were taken"
 
 
@@ -246,6 +259,12 @@ def test_arms_come_to_rest_when_their_commander_is_killed_and_their_processes_to
     while any(Path(f"/proc/{pid}").exists() for pid in pids):
         assert time.monotonic() < end, "drivers' processes end with their commander"
         time.sleep(0.05)
+    again = Drivers(read_cell("standin_ros2"))
+    try:
+        again.ready(again.poll)  # whom DDS still believes to be there does not keep others away
+        assert all(at_rest(again, arm) for arm in ARMS)
+    finally:
+        again.close()
 
 
 # -- all nodes -------------------------------------------------------------------------------------

@@ -53,7 +53,9 @@ def test_the_simulated_cell_is_on_this_machine_and_the_other_is_not():
         ({"simulated": True}, "simulated must be false: the address of the left arm, 172.16.0.2,"),
         ({"simulated": True, "addresses": {"left": "127.0.0.3", "right": "robot"}}, "arm, robot"),
         ({"hands__home": 1}, "hands.home must be true or false, got 1"),
-        ({"arms__control": "torque"}, "unknown arms.control 'torque': choose from impedance, pos"),
+        ({"arms__control": "torque"}, "unknown arms.control 'torque': choose from cartesian_imp"),
+        ({"arms__control": "cartesian_pose"}, "cartesian_pose is not offered: pylibfranka sends no "
+         "elbow .* choose from position, impedance, cartesian_impedance"),
         ({"arms__stiffness": [1.0] * 6}, "arms.stiffness must be a list of 7"),
         ({"arms__payload__mass_kg": float("nan")}, "payload.mass_kg must be a number, got nan"),
         ({"addresses__left": "172.16.1.2"}, "both arms have the address 172.16.1.2"),

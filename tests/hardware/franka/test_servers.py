@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
 from bench_tasks.robots.fr3 import HOME_RAD
 from bench_tasks.vocabulary import ARMS
@@ -103,6 +104,22 @@ def test_two_arms_follow_closely_and_stop_when_nobody_speaks(drivers):
         assert (state.mode, state.waiting) == ("following", True)
         assert state.success_rate > 0.9
         assert at_rest(drivers, arm)
+
+
+@pytest.mark.parametrize("control", ["impedance", "cartesian_impedance"])
+def test_springs_at_joints_or_at_the_hand_follow_without_an_abort(robots, tmp_path, control):
+    robots.raw["arms"]["control"], file = control, tmp_path / "soft.yaml"
+    file.write_text(yaml.safe_dump(robots.raw))
+    robots.raw["arms"]["control"] = "position"
+    made = Drivers(read_cell(str(file)))
+    try:
+        made.ready(made.poll)
+        errors, events = move(made, 6.0)
+        assert events == [] and np.sqrt(np.mean(errors**2)) <= 0.012
+        time.sleep(0.5)
+        assert all(at_rest(made, arm) for arm in ARMS)
+    finally:
+        made.close()
 
 
 def test_an_arm_whose_process_was_killed_stops_and_is_got_back(drivers):
