@@ -149,6 +149,7 @@ def wait(drivers, true, seconds=10.0):
         time.sleep(0.01)
 
 
+@pytest.mark.slow
 def test_arms_follow_hands_grasp_and_what_controllers_do_not_take_is_found_out(
     lab, drivers, misbehave
 ):
