@@ -19,9 +19,9 @@ from policies.memory.store import Store
 
 __all__ = ["Words", "asked_in", "said_in", "words_of"]
 
-MANY = 300
+MANY = 200
 """A word in as many items is common: of those with it alone, the last ones are tried."""
-MOST = 900
+MOST = 500
 """Items that are tried, the ones with the rarest words first."""
 K1, B = 1.2, 0.75
 SAY_NOTHING = frozenset(
