@@ -8,6 +8,8 @@ the FR3's velocity and acceleration limits, and is checked for collisions before
 
 from __future__ import annotations
 
+import math
+import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,8 +23,15 @@ from bench_tasks.vocabulary import ARMS, FR3_PAIR, ActionChunk, Metadata, Observ
 
 __all__ = ["ExciteOptions", "ExcitePolicy"]
 
-CHUNK = 25
+CHUNK = 10
 """Actions per answer."""
+AHEAD = 25
+"""So many are published where the world does not wait; the next answer replaces those after CHUNK.
+More would keep the safety node, which checks them all, from its heartbeat."""
+ON_ITS_WAY = 10
+"""Control periods within which an answer is executed."""
+HELD_RAD = 1e-3
+"""So far beside the motion arms are no longer in it."""
 LOW_HZ = 0.1
 FADE_S = 1.0
 REST_S = 0.5
@@ -73,7 +82,9 @@ class ExcitePolicy:
     """Both arms of an FR3 pair at once. Ends its episode by an error that says so."""
 
     Options = ExciteOptions
-    metadata = Metadata("excite", "1")
+    metadata = Metadata("excite", "2")
+    realtime = False
+    """Whether the world goes on while it is asked, as the policy's node knows."""
 
     def __init__(self, options: ExciteOptions | None = None) -> None:
         """Begin without an episode."""
@@ -81,7 +92,8 @@ class ExcitePolicy:
         self._scene: Scene | None = None
         self._seed = 0
         self._values: np.ndarray | None = None
-        self._first = 0
+        self._start = np.zeros(0)
+        self._first = self._passed = 0
 
     def reset(self, scene: Scene, seed: int) -> None:
         """Another seed, another motion. UsageError when the robot is no FR3 pair."""
@@ -93,15 +105,40 @@ class ExcitePolicy:
         """Ignore the plan."""
 
     def infer(self, observation: Observation) -> ActionChunk:
-        """Return the motion's next half second; BenchError when it is over or cannot be done."""
+        """Return what comes next; BenchError when it is over, is not executed or cannot be done."""
         state = observation.state
         if self._values is None:
-            self._first = state.seq
-            self._values = self._motion(np.array(state.command, np.float64))
+            self._first, self._start = state.seq, np.array(state.command, np.float64)
+            self._values = self._prepared()
         at = state.seq - self._first
         if at >= len(self._values):
             raise BenchError(OVER)
+        told = self._values[at - 1] if at else self._start
+        beside = np.abs(state.command - told)[embodiments.get(FR3_PAIR).joint_columns].max()
+        if not beside <= HELD_RAD:
+            raise BenchError(
+                f"the excitation is not executed: after {at} periods the arms are told to be "
+                f"{beside:.3f} rad beside it; the events say what has slowed or stopped them"
+            )
+        if self.realtime:
+            # From here on without a gap: the arms do not stand still while the next answer comes.
+            count = CHUNK if at else self._passed + CHUNK
+            ahead = {"until_next": min(count, len(self._values) - at)}
+            return ActionChunk(
+                state.seq, self._values[at : at + count - CHUNK + AHEAD], detail=ahead
+            )
         return ActionChunk(state.seq, self._values[at : at + CHUNK])
+
+    def _prepared(self) -> np.ndarray:
+        """The motion, and before it rest for as long as the world has gone on without it."""
+        begun = time.perf_counter()
+        motion = self._motion(self._start)
+        if self.realtime and self._scene is not None:
+            passed_ns = (time.perf_counter() - begun) * 1e9
+            self._passed = math.ceil(passed_ns / self._scene.control_period_ns)
+            rest = np.tile(self._start, (self._passed + ON_ITS_WAY, 1))
+            motion = np.concatenate([rest, motion])
+        return motion
 
     def _motion(self, start: np.ndarray) -> np.ndarray:
         """Actions (n, 16) from the command `start` (16,) back to it, free of collisions."""

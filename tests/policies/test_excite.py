@@ -135,3 +135,33 @@ def test_wrong_options_and_robots_are_named():
             policies.make_policy(spec)
     with pytest.raises(UsageError, match="moves fr3_pair only, not g1"):
         ExcitePolicy().reset(replace(SCENE, embodiment="g1"), 0)
+
+
+def test_where_the_world_goes_on_the_same_motion_is_made_without_a_gap():
+    policy = ExcitePolicy(SHORT)
+    policy.realtime = True
+    policy.reset(SCENE, 0)
+    values, seq, until, told = [home()], 0, 0, None
+    with pytest.raises(BenchError, match="the excitation is over"):
+        while True:
+            if seq >= until:  # the answer comes three periods late, and what is over is left out
+                coming = policy.infer(Observation(state(values[-1], seq)))
+                until = seq + coming.detail["until_next"]
+                arrives = seq + 3
+            told = coming if seq == arrives else told
+            values.append(told.values[seq - told.seq] if told else values[-1])
+            seq += 1
+    q = joints(np.stack(values))
+    begin = int(np.flatnonzero(np.abs(q - q[0]).max(axis=1) > 0)[0])
+    assert begin > 5  # it has computed meanwhile
+    np.testing.assert_array_equal(q[begin : begin + 300], joints(moved())[:300])
+
+
+def test_a_motion_that_is_not_executed_is_not_gone_on_with():
+    policy = ExcitePolicy(SHORT)
+    policy.reset(SCENE, 0)
+    for seq in range(0, 75, 25):
+        policy.infer(Observation(state(home() if not seq else command, seq)))
+        command = policy._values[seq + 24]
+    with pytest.raises(BenchError, match=r"after 100 periods .* 0\.[12]\d\d rad beside it"):
+        policy.infer(Observation(state(command, 100)))  # they have stood since the 75th
