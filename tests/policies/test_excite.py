@@ -160,8 +160,8 @@ def test_where_the_world_goes_on_the_same_motion_is_made_without_a_gap():
 def test_a_motion_that_is_not_executed_is_not_gone_on_with():
     policy = ExcitePolicy(SHORT)
     policy.reset(SCENE, 0)
-    for seq in range(0, 75, 25):
-        policy.infer(Observation(state(home() if not seq else command, seq)))
-        command = policy._values[seq + 24]
+    command = home()
+    for seq in range(0, 80, 10):
+        command = policy.infer(Observation(state(command, seq))).values[-1]
     with pytest.raises(BenchError, match=r"after 100 periods .* 0\.[12]\d\d rad beside it"):
-        policy.infer(Observation(state(command, 100)))  # they have stood since the 75th
+        policy.infer(Observation(state(command, 100)))  # they have stood since the 80th
