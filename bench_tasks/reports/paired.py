@@ -7,7 +7,7 @@ neither a success nor a failure here: it is left out of the shares, and counted 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -168,14 +168,22 @@ def _versions(sim: Sequence[EpisodeScore], real: Sequence[EpisodeScore]) -> list
 
 
 def _ways(sim: Sequence[EpisodeScore], real: Sequence[EpisodeScore]) -> list[str]:
-    """Policies that were executed in other ways, planners that were told more: paired, but said."""
+    """What was executed in other ways, told more, or made otherwise: paired, but said.
+
+    A condition of which one side says nothing is not compared.
+    """
     notes = []
-    for what, way in (("executed", _executed), ("told", lambda e: f"help {e.help or 'none'}")):
+    ways: list[tuple[str, Callable[[EpisodeScore], str]]] = [
+        ("executed", _executed), ("told", lambda e: f"help {e.help or 'none'}"),
+    ]  # fmt: skip
+    names = sorted({name for e in (*sim, *real) for name in e.conditions})
+    ways += [(name, lambda e, name=name: e.conditions.get(name, "")) for name in names]
+    for what, way in ways:
         seen: list[dict[Key, set[str]]] = [{}, {}]
         for side, episodes in zip(seen, (sim, real), strict=True):
             for e in episodes:
-                if e.scored:
-                    side.setdefault((e.task, e.planner, e.policy), set()).add(way(e))
+                if e.scored and (said := way(e)):
+                    side.setdefault((e.task, e.planner, e.policy), set()).add(said)
         notes += [
             f"{_name(key)}: {what} {' / '.join(sorted(seen[0][key]))} simulated, "
             f"{' / '.join(sorted(seen[1][key]))} real, paired all the same"

@@ -33,7 +33,8 @@ class EpisodeScore:
     what the planner was told beyond its pictures, where it says so; `usage` what asking it cost,
     as of `usage.usage_of`; `execution` how the policy's chunks were executed, as of
     `execution.execution_of`; `dreams` how right the pictures were that the policy predicted, as of
-    `dreams.dreams_of`; `teamwork` how the two arms got on, as of `teamwork.teamwork_of`.
+    `dreams.dreams_of`; `teamwork` how the two arms got on, as of `teamwork.teamwork_of`;
+    `conditions` what else a recording says of how it was made: versions of agents, the world.
     """
 
     task: str
@@ -63,6 +64,7 @@ class EpisodeScore:
     execution: dict[str, Any] = field(default_factory=dict)
     dreams: dict[str, Any] = field(default_factory=dict)
     teamwork: dict[str, Any] = field(default_factory=dict)
+    conditions: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Take nothing that JSON or UTF-8 cannot hold, whatever a recording had in it."""

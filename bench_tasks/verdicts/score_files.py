@@ -105,6 +105,8 @@ def _checked(score: EpisodeScore) -> EpisodeScore:
         raise TypeError(f"notes is {reprlib.repr(score.notes)}")
     if score.diagnosis and score.diagnosis.get("kind") not in KINDS:
         raise TypeError(f"diagnosis is {reprlib.repr(score.diagnosis)}")
+    if not all(isinstance(value, str) for value in score.conditions.values()):
+        raise TypeError(f"conditions is {reprlib.repr(score.conditions)}")
     check_usage(score.usage)
     check_execution(score.execution)
     check_dreams(score.dreams)

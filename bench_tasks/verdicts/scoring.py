@@ -107,6 +107,23 @@ def _agent(recording: Recording, role: str) -> str:
     return _text(recording.manifest.get(role))
 
 
+def _conditions(recording: Recording) -> dict[str, str]:
+    """Versions of the agents, and what of the world was varied; what is not said is not there."""
+    found: dict[str, str] = {}
+    begin = next((event.data for event in recording.events if event.kind == "begin"), {})
+    for role in ("planner", "policy"):
+        agent = begin.get(role)
+        if isinstance(agent, dict) and _text(agent.get("version")):
+            found[f"version of the {role}"] = agent["version"]
+    axes = recording.manifest.get("vary")
+    if isinstance(axes, list | tuple):
+        found["vary"] = ",".join(map(str, axes)) or "nothing"
+    for key in ("objects", "dynamics"):
+        if isinstance(recording.manifest.get(key), str):
+            found[key] = recording.manifest[key][:12] or "its own"
+    return found
+
+
 def help_of(events: Iterable[Event]) -> str:
     """The level of help that a planner's transcripts name; "" where they name none."""
     for event in events:
@@ -177,6 +194,7 @@ def score_recording(recording: Recording) -> EpisodeScore:
         "planner": _agent(recording, "planner"), "policy": _agent(recording, "policy"),
         "help": help_of(recording.events), "usage": usage_of(recording.events),
         "execution": execution_of(recording.events), "dreams": dreams_of(recording.events),
+        "conditions": _conditions(recording),
         "sim_s": recording.states[-1].stamp_ns / 1e9 if recording.states else 0.0,
     }  # fmt: skip
     try:

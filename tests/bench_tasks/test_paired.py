@@ -7,13 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from made import scene
 
+from bench_tasks.bags.recording import BagSink
 from bench_tasks.cli import main
 from bench_tasks.errors import UsageError
 from bench_tasks.reports.paired import Side, compare, results_of
 from bench_tasks.reports.paired_page import page, text
 from bench_tasks.verdicts import score_files, scoring
 from bench_tasks.verdicts.episode_score import EpisodeScore
+from bench_tasks.vocabulary import Event
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -127,6 +130,35 @@ def test_another_way_of_execution_or_more_help_is_said():
     # Recorded before there was a choice, an episode was executed as is usual.
     assert compare(episodes("lift_pot", 1), [replace(e, execution=done("sync", "free") | {
         "execute": 0}) for e in same]).left_out == ()  # fmt: skip
+
+
+def test_other_versions_of_agents_and_other_worlds_are_said():
+    made = {"version of the policy": "1", "vary": "nothing", "dynamics": "its own"}
+    sim = [replace(e, conditions=made) for e in episodes("lift_pot", 2)]
+    real = [replace(e, conditions=made | {"version of the policy": "2", "vary": "light"})
+            for e in episodes("lift_pot", 1, 1)]  # fmt: skip
+    who = "lift_pot (expert, skills)"
+    assert compare(sim, real).left_out == (
+        f"{who}: vary nothing simulated, light real, paired all the same",
+        f"{who}: version of the policy 1 simulated, 2 real, paired all the same",
+    )
+    assert compare(sim, sim).left_out == ()
+    # Of results without a recording none of it is known.
+    assert compare(sim, episodes("lift_pot", 1)).left_out == ()
+
+
+def test_a_recording_says_how_it_was_made(tmp_path):
+    sink = BagSink(tmp_path / "bag", {"vary": ["light", "clutter"], "dynamics": "0123456789abcdef",
+                                      "objects": ""})  # fmt: skip
+    sink.scene(scene())
+    sink.event(Event("begin", 0, 0, {"planner": {"name": "expert", "version": "3"}, "policy": {}}))
+    sink.writer.close("complete")
+    assert scoring.score_bag(tmp_path / "bag").conditions == {
+        "version of the planner": "3", "vary": "light,clutter", "dynamics": "0123456789ab",
+        "objects": "its own",
+    }  # fmt: skip
+    # An old recording says nothing of it.
+    assert scoring.score_bag(GOLDEN / "in_order.mcap").conditions == {}
 
 
 def test_a_folder_is_not_paired_with_itself(tmp_path, capsys, monkeypatch):
