@@ -22,6 +22,8 @@ CLEAR_M, SQUEEZE_M = 0.12, 0.0
 palm's surface is 4 to 5 cm inside of its TCP."""
 GRIP_M = (0.23, 0.19, 0.16)
 """How high above the table the palms press, for each height of it."""
+WAITS = 4
+"""Times of 0.6 s that it is held still for at a time."""
 BOX = "box"
 
 
@@ -77,9 +79,10 @@ class LiftBoxTwoHands(HumanoidTask):
         )
 
     def expert(self, view: View, turn: int) -> list[tuple[SkillCall, ...]]:
-        """Beside it, together, up."""
+        """Beside it, together, up, and held there until it rests."""
         if rise(view, BOX) >= REQUIRED_M and palms_press(view, BOX):
-            return []
+            still = {"offset": [0.0, 0.0, 0.0]}
+            return [tuple(SkillCall("move_by", arm, still) for arm in ARMS)] * WAITS
         x, y, _ = view.position(BOX)
         # On a low table the upper part is what hands reach that cannot squat.
         z = float(np.interp(-view.scene.base_height_m, HEIGHTS_M, GRIP_M))
