@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bench_tasks.errors import UsageError
+from bench_tasks.robots.dynamics import is_dynamics
 
 __all__ = ["COMMANDS", "add"]
 
@@ -49,7 +50,10 @@ def _say(text: str) -> None:
 
 
 def _check_writable(out: Path, page: Path) -> None:
-    """UsageError where the files cannot be written, or the report would replace another text."""
+    """UsageError where the files cannot be written, or would replace what is not sysid's."""
+    if out.exists() and not is_dynamics(out):
+        raise UsageError(f"{out} is no file of sysid and would be overwritten: give --out another "
+                         "name")  # fmt: skip
     if page.exists() and not page.read_text(encoding="utf-8", errors="replace").startswith(HEAD):
         raise UsageError(f"{page} is no report of sysid and would be overwritten: give --out "
                          "another name")  # fmt: skip

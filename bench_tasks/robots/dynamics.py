@@ -20,7 +20,7 @@ from bench_tasks.vocabulary import ARMS, FR3_PAIR
 from bench_tasks.yaml_file import read_yaml
 from bench_tasks.yaml_shape import Kind, OneOf, check_shape
 
-__all__ = ["MAX_DELAY_S", "MAX_OFFSET_RAD", "Dynamics", "read_dynamics"]
+__all__ = ["MAX_DELAY_S", "MAX_OFFSET_RAD", "Dynamics", "is_dynamics", "read_dynamics"]
 
 MAX_DELAY_S = 0.2
 MAX_OFFSET_RAD = 0.2
@@ -108,3 +108,12 @@ def read_dynamics(path: str | Path) -> Dynamics:
         [[raw["joints"][name][key] for key in _JOINT] for name in JOINT_NAMES], np.float64
     )
     return Dynamics(*rows.T.copy(), np.array([raw["delay_s"][arm] for arm in ARMS], np.float64))
+
+
+def is_dynamics(path: Path) -> bool:
+    """Whether it is such a file, whatever its numbers are."""
+    try:
+        raw = read_yaml(path)
+    except (OSError, UsageError):
+        return False
+    return isinstance(raw, dict) and {"robot", "delay_s", "joints"} <= set(raw)

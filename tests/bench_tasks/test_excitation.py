@@ -195,6 +195,11 @@ def test_no_other_file_is_overwritten_and_nothing_is_fitted_in_vain(tmp_path, ca
     assert main(["sysid", str(bag), "--out", str(tmp_path / "file" / "x.yaml")]) == 2
     assert fitted == [] and not out.exists() and page.read_text() == "# My notes\n"
     page.unlink()
+    out.write_text("limits: mine\n")
+    assert main(["sysid", str(bag), "--out", str(out)]) == 2
+    assert "notes.yaml is no file of sysid and would be overwritten" in capsys.readouterr().err
+    assert len(fitted) == 0 and out.read_text() == "limits: mine\n"
+    out.unlink()
     for _ in range(2):
         assert main(["sysid", str(bag), "--out", str(out)]) == 0
     assert len(fitted) == 2 and page.read_text().startswith("# Dynamics of a robot")
