@@ -19,7 +19,9 @@ setup(
         include=[top + sub for top in (NAME, "sim", "policies", "hardware") for sub in ("", ".*")]
     ),
     include_package_data=True,
-    package_data={"": ["*.json", "*.yaml", "*.xml", "*.html", "*.css", "*.js", "*.safetensors"]},
+    package_data={
+        "": ["*.json", "*.yaml", "*.xml", "*.html", "*.css", "*.js", "*.safetensors", "*.npz"]
+    },
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
         (f"share/{NAME}", ["package.xml"]),
