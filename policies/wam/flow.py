@@ -64,6 +64,9 @@ def velocity_loss(
 ) -> tuple[Tensor | None, Tensor]:
     """Mean errors of the velocities of video and actions: squared, or `huber` with `direct`.
 
+    Of a model that predicts data the errors are those of the data, (1 - t) times as large: nothing
+    is then learnt more eagerly because little noise is left.
+
     `batch`: latents (b, m, c, ..), states (b, m, 16), text (b, 384), video (b, m, frames, c, ..),
     actions (b, m, chunk, 16); times (b, m, 2).
 
@@ -88,10 +91,17 @@ def velocity_loss(
         None if video is None or video_noise is None else mix(video_noise, video, times[..., 0]),
         mix(action_noise, actions, times[..., 1]), times,
     )  # fmt: skip
-    action_loss = loss(got_actions, actions - action_noise)
+
+    def compared(got: Tensor, aim: Tensor, t: Tensor) -> Tensor:
+        if model.shape.predicts == "data":
+            left = (1.0 - t).view(*t.shape, *[1] * (aim.ndim - t.ndim))
+            got, aim = left * got, left * aim
+        return loss(got, aim)
+
+    action_loss = compared(got_actions, actions - action_noise, times[..., 1])
     if got_video is None or video is None or video_noise is None:
         return None, action_loss
-    return loss(got_video, video - video_noise), action_loss
+    return compared(got_video, video - video_noise, times[..., 0]), action_loss
 
 
 def huber(a: Tensor, b: Tensor, reduction: str = "mean") -> Tensor:

@@ -8,6 +8,11 @@ and action tokens of a chunk attend to each other and to the observations of the
 After DreamZero (arXiv 2602.15922): joint flow matching in one causal transformer, rotary positions
 in time, row and column for video, in time for actions and states; independent time steps for video
 and actions as in UWM (arXiv 2504.02792).
+
+The network puts out velocities, or, with `predicts: data`, where the noise leads to: x, from which
+the velocity is (x - x_t) / (1 - t), 1 - t being at least 0.05 (JiT, arXiv 2511.13720). A network
+whose output is the velocity has to put out the very noise that it was given, so that it is gone
+after one step; one that puts out data has not.
 """
 
 from __future__ import annotations
@@ -24,6 +29,8 @@ from policies.wam.shape import Shape
 __all__ = ["Cache", "Transformer", "joined"]
 
 TEXT_SIZE = 384
+NEAREST = 0.05
+"""The least 1 - t by which the way to predicted data is divided."""
 CLEAN, VIDEO, ACTION = 0, 1, 2
 """Kinds of tokens, each with a time step of its own."""
 Cache = list[tuple[Tensor, Tensor]]
@@ -234,7 +241,7 @@ class Transformer(nn.Module):
         runs = self._runs(cache[0][0].shape[2])
         for block, past in zip(self.blocks, cache, strict=True):
             x, _ = block(x, modulation, turns, None, past, runs)
-        return self._velocities(x)
+        return self._velocities(x, video, actions, times[:, 1:])
 
     def begin(
         self, cache: Cache, at: int, latents: Tensor, state: Tensor, video: Tensor | None,
@@ -259,23 +266,35 @@ class Transformer(nn.Module):
         for block, past in zip(self.blocks, cache or [None] * len(self.blocks), strict=True):
             x, (key, value) = block(x, modulation, turns, mask, past, self._runs(before + n))
             found.append((key[:, :, :n], value[:, :, :n]))
-        return self._velocities(x[:, n:]), found
+        begun = torch.zeros(len(x), 2, device=device)
+        return self._velocities(x[:, n:], video, actions, begun), found
 
     def _runs(self, count: int) -> Tensor:
         """Observations one by one and the chunk, as the mask of `forward` tells them apart."""
         seen = torch.arange(count, device=self.kinds.device) // len(self.seen_places)
         return torch.cat([seen, torch.full_like(self.kinds, -1)])
 
-    def _velocities(self, x: Tensor) -> tuple[Tensor | None, Tensor]:
+    def _velocities(
+        self, x: Tensor, video: Tensor | None, actions: Tensor, times: Tensor
+    ) -> tuple[Tensor | None, Tensor]:
+        """Of tokens x (b, n, dim), for what they were made of and its time steps (b, 2)."""
         x = self.norm(x)
         count = x.shape[1] - self.shape.chunk
-        actions = self.action_out(x[:, count:])
-        if not count:
-            return None, actions
+        found = self._towards(self.action_out(x[:, count:]), actions, times[:, 1])
+        if video is None:
+            return None, found
         b = len(x)
         patches = self.video_out(x[:, :count]).reshape(b * self.shape.frames, -1,
                                                        self.video_out.out_features)  # fmt: skip
-        return self._latents(patches).unflatten(0, (b, self.shape.frames)), actions
+        pictures = self._latents(patches).unflatten(0, (b, self.shape.frames))
+        return self._towards(pictures, video, times[:, 0]), found
+
+    def _towards(self, found: Tensor, x: Tensor, t: Tensor) -> Tensor:
+        """The velocity at x (b, ..) and time t (b,) by what the network put out."""
+        if self.shape.predicts == "velocity":
+            return found
+        left = (1.0 - t).clamp_min(NEAREST)
+        return (found - x) / left.view(-1, *[1] * (x.ndim - 1))
 
     def forward(
         self, latents: Tensor, states: Tensor, text: Tensor, video: Tensor | None,
@@ -310,7 +329,11 @@ class Transformer(nn.Module):
         mask = self._mask(m, n, k, x.device)
         for block in self.blocks:
             x, _ = block(x, modulation, turns, mask, None)
-        video_v, action_v = self._velocities(x[:, m * n :].reshape(b * m, k, shape.dim))
+        video_v, action_v = self._velocities(
+            x[:, m * n :].reshape(b * m, k, shape.dim),
+            None if video is None else video.flatten(0, 1), actions.flatten(0, 1),
+            times.flatten(0, 1),
+        )  # fmt: skip
         if video_v is not None:
             video_v = video_v.unflatten(0, (b, m))
         return video_v, action_v.unflatten(0, (b, m))

@@ -18,6 +18,7 @@ MOSAIC = (144, 128)
 """Height and width of the picture that the model sees: the head camera above both wrists."""
 VIEWS = {"head": (0, 0, 96, 128), "left_wrist": (96, 0, 48, 64), "right_wrist": (96, 64, 48, 64)}
 """Camera -> row, column, height and width of its place in the mosaic."""
+PREDICTED = ("velocity", "data")
 RATES_HZ = tuple(hz for hz in range(1, 1000) if 1_000_000_000 % (hz * CONTROL_PERIOD_NS) == 0)
 """Rows a second that are whole numbers of control periods apart: else times would be wrong."""
 
@@ -38,6 +39,7 @@ class Shape:
     A chunk has `frames` future pictures, `stride` rows apart, and an action for each row between.
     The model remembers the present and up to `history` - 1 earlier observations, one a stride.
     With `video` false it is a behaviour-cloning transformer: the same without the video tokens.
+    `predicts` is what the network itself puts out, see `policies.wam.model`.
     """
 
     rows_hz: int = 10
@@ -50,6 +52,7 @@ class Shape:
     latent: int = 8
     video: bool = True
     attention: str = "sdpa"
+    predicts: str = "velocity"
 
     cameras = tuple(VIEWS)
     grid = (MOSAIC[0] // 8, MOSAIC[1] // 8)
@@ -72,6 +75,8 @@ class Shape:
             )
         if self.attention not in ATTENTIONS:
             raise unknown("attention", self.attention, ATTENTIONS)
+        if self.predicts not in PREDICTED:
+            raise unknown("predicts", self.predicts, PREDICTED)
 
     @property
     def chunk(self) -> int:

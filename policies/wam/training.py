@@ -162,9 +162,10 @@ def _asked(kind: str, shape: Shape, recipe: Recipe, loaded: Loaded) -> dict[str,
 def _compare(folder: Path, before: dict[str, Any], asked: dict[str, Any]) -> None:
     """UsageError that names what is not as it was.
 
-    What a training of an earlier version says nothing of, it did as the recipe does by default.
+    What a training of an earlier version says nothing of, it did as is done by default.
     """
-    old = {**asdict(Recipe()), **before["asked"]}
+    shape = {f"shape {key}": value for key, value in Shape().to_dict().items() if key != "video"}
+    old = {**asdict(Recipe()), **shape, **before["asked"]}
     differ = [key for key in {**old, **asked} if old.get(key) != asked.get(key)]
     if not differ:
         return
