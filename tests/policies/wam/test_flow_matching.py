@@ -11,7 +11,7 @@ from tiny_wam import TINY, shaken  # noqa: E402
 from bench_tasks.errors import UsageError  # noqa: E402
 from policies.wam.flow import draw_times, sample, velocity_loss  # noqa: E402
 from policies.wam.model import Transformer  # noqa: E402
-from policies.wam.shape import Shape  # noqa: E402
+from policies.wam.shape import PREDICTED, Shape  # noqa: E402
 
 
 def test_the_schedules():
@@ -32,9 +32,11 @@ def test_the_schedules():
         draw_times("beta", (1,), generator)
 
 
-def test_two_modes_are_learnt_as_two_modes():
+@pytest.mark.parametrize("predicts", PREDICTED)
+def test_two_modes_are_learnt_as_two_modes(predicts):
     # A policy that regresses would answer their mean, 0.
-    shape = Shape(dim=32, layers=1, heads=2, history=1, stride=1, frames=1, video=False)
+    shape = Shape(dim=32, layers=1, heads=2, history=1, stride=1, frames=1, video=False,
+                  predicts=predicts)  # fmt: skip
     torch.manual_seed(0)
     model, batch = Transformer(shape), 128
     # The picture plays no part here, and would take most of the time.
@@ -57,6 +59,9 @@ def test_two_modes_are_learnt_as_two_modes():
     assert ((drawn - 0.8).abs() < 0.25).float().mean() > 0.3
     assert ((drawn + 0.8).abs() < 0.25).float().mean() > 0.3
     assert (drawn.abs() < 0.4).float().mean() < 0.1
+    # Asked once, where all is noise, who predicts data answers their mean and leaves no noise.
+    once = sample(model, cache, 0, text, 1, generator).actions
+    assert (once.std() < 0.2) == (predicts == "data")
 
 
 def test_the_direct_schedule_learns_the_middle_and_answers_it_without_noise():

@@ -14,7 +14,7 @@ from policies.wam.model import Transformer, joined  # noqa: E402
 
 SHAPES = {"video": TINY, "cloning": replace(TINY, video=False), "history of one":
           replace(TINY, history=1), "sla": replace(TINY, attention="sla"),
-          "sla2": replace(TINY, attention="sla2")}  # fmt: skip
+          "sla2": replace(TINY, attention="sla2"), "data": replace(TINY, predicts="data")}  # fmt: skip
 
 
 def stretch(shape, m, b=2):
@@ -114,6 +114,7 @@ def test_wrong_numbers_are_named():
         ({"history": 1.5}, "history must be a whole number"),
         ({"dim": 36, "heads": 2}, "dim must be a multiple of heads and 8, got 36 for 2"),
         ({"attention": "flash"}, "unknown attention 'flash': choose from sdpa, sla, sla2"),
+        ({"predicts": "noise"}, "unknown predicts 'noise': choose from data, velocity"),
     ):
         with pytest.raises(UsageError, match=message):
             Shape(**given)
