@@ -166,7 +166,7 @@ def _compare(folder: Path, before: dict[str, Any], asked: dict[str, Any]) -> Non
     """
     shape = {f"shape {key}": value for key, value in Shape().to_dict().items() if key != "video"}
     old = {**asdict(Recipe()), **shape, **before["asked"]}
-    differ = [key for key in {**old, **asked} if old.get(key) != asked.get(key)]
+    differ = [key for key in {**before["asked"], **asked} if old.get(key) != asked.get(key)]
     if not differ:
         return
 
