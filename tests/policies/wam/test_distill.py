@@ -32,7 +32,8 @@ class Plane(nn.Module):
     The other actions stay as they are.
     """
 
-    shape = SimpleNamespace(video=True, chunk=1, frames=1, latent=1, grid=(1, 2))
+    shape = SimpleNamespace(video=True, chunk=1, frames=1, latent=1, grid=(1, 2),
+                            predicts="velocity")  # fmt: skip
 
     def __init__(self, width=64):
         super().__init__()

@@ -14,7 +14,8 @@ from policies.wam.model import Transformer, joined  # noqa: E402
 
 SHAPES = {"video": TINY, "cloning": replace(TINY, video=False), "history of one":
           replace(TINY, history=1), "sla": replace(TINY, attention="sla"),
-          "sla2": replace(TINY, attention="sla2"), "data": replace(TINY, predicts="data")}  # fmt: skip
+          "sla2": replace(TINY, attention="sla2"),
+          "data": replace(TINY, predicts="data")}  # fmt: skip
 
 
 def stretch(shape, m, b=2):
