@@ -82,8 +82,8 @@ class Fit:
 
     def table(self) -> str:
         """A Markdown table, a row per joint, and the delays; ± are 95 % intervals."""
-        head = ["joint", "viscous, Nm s/rad", "dry, Nm", "offset, mrad", "error before, mrad",
-                "after"]  # fmt: skip
+        head = ["joint", "stiffness, Nm/rad", "damping, Nm s/rad", "dry, Nm", "offset, mrad",
+                "error before, mrad", "after"]  # fmt: skip
         head += ["elsewhere before", "after"] if self.tried else []
         rows = [head, ["---"] + ["---:"] * (len(head) - 1)]
         found, error = self.dynamics, self.error
@@ -91,7 +91,8 @@ class Fit:
             errors = (self.rms_before, self.rms_after, *(self.tried or ()))
             rows.append([
                 name,
-                _number(found.viscous[k], error.viscous[k], 2),
+                _number(found.stiffness[k], error.stiffness[k], 0),
+                _number(found.damping[k], error.damping[k], 1),
                 _number(found.dry[k], error.dry[k], 3),
                 _number(1e3 * found.offset_rad[k], 1e3 * error.offset_rad[k], 3),
                 *(f"{1e3 * one[k]:.3f}" for one in errors),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import mujoco
 import numpy as np
 
@@ -12,7 +10,7 @@ from bench_tasks.robots.dynamics import MAX_DELAY_S, Dynamics
 from bench_tasks.vocabulary import ARMS, CONTROL_PERIOD_NS, FR3_PAIR, MAX_OPENING_M
 from sim.scene import PHYSICS_STEP_S
 
-__all__ = ["FR3Body", "give_dynamics", "servo_damping", "set_friction"]
+__all__ = ["FR3Body", "give_dynamics", "own_dynamics"]
 
 _SUBSTEPS = round(CONTROL_PERIOD_NS * 1e-9 / PHYSICS_STEP_S)
 _RAMP = np.arange(1, _SUBSTEPS + 1)[:, None] / _SUBSTEPS
@@ -20,31 +18,26 @@ _PAST = round(MAX_DELAY_S * 1e9 / CONTROL_PERIOD_NS)
 """Commands that are remembered: as many as the longest delay takes."""
 
 
-def servo_damping(model: mujoco.MjModel, joints: Sequence[str]) -> np.ndarray:
-    """What the position servos of joints, named as these, brake by: Nm s/rad."""
-    return np.array([-model.actuator(name).biasprm[2] for name in joints])
-
-
-def set_friction(
-    model: mujoco.MjModel, joints: Sequence[str], servo: np.ndarray, viscous: np.ndarray,
-    dry: np.ndarray,
-) -> None:
-    """Give joints this friction, `servo` being what `servo_damping` said of the model as compiled.
-
-    Less than none is taken off the servo's own damping, down to none at all: a joint that drives
-    itself would be no joint.
-    """
-    for name, own, slowing, stiction in zip(joints, servo, viscous, dry, strict=True):
-        dof = model.joint(name).dofadr[0]
-        model.dof_damping[dof] = max(slowing, 0.0)
-        model.actuator(name).biasprm[2] = -max(own + min(slowing, 0.0), 0.0)
-        model.dof_frictionloss[dof] = stiction
-
-
 def give_dynamics(model: mujoco.MjModel, dynamics: Dynamics) -> None:
-    """Give a cell that was compiled just now the friction of `dynamics`: once only."""
+    """Give a compiled cell the servos and the friction of `dynamics`."""
+    rows = (dynamics.stiffness, dynamics.damping, dynamics.dry)
     joints = embodiments.get(FR3_PAIR).joint_names
-    set_friction(model, joints, servo_damping(model, joints), dynamics.viscous, dynamics.dry)
+    for name, stiffness, damping, dry in zip(joints, *rows, strict=True):
+        motor = model.actuator(name)
+        motor.gainprm[0], motor.biasprm[1:3] = stiffness, (-stiffness, -damping)
+        model.dof_frictionloss[model.joint(name).dofadr[0]] = dry
+
+
+def own_dynamics(model: mujoco.MjModel) -> Dynamics:
+    """What a cell has that was given none."""
+    robot = embodiments.get(FR3_PAIR)
+    motors = [model.actuator(name) for name in robot.joint_names]
+    dry = [model.dof_frictionloss[model.joint(name).dofadr[0]] for name in robot.joint_names]
+    none = np.zeros(len(motors))
+    return Dynamics(
+        np.array([-m.biasprm[1] for m in motors]), np.array([-m.biasprm[2] for m in motors]),
+        np.array(dry), none, np.zeros(len(ARMS)),
+    )  # fmt: skip
 
 
 def _late_ramp(delay_s: float) -> np.ndarray:
@@ -60,8 +53,8 @@ def _late_ramp(delay_s: float) -> np.ndarray:
 class FR3Body:
     """Position servos follow the targets linearly within a control period.
 
-    With `dynamics` they do so late and settle beside their targets; its friction is the model's
-    (`give_dynamics`).
+    With `dynamics` they do so late and settle beside their targets; its gains and friction are the
+    model's (`give_dynamics`).
     """
 
     embodiment = embodiments.get(FR3_PAIR)

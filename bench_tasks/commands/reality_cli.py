@@ -21,7 +21,7 @@ Command = Callable[[str, str], argparse.ArgumentParser]
 
 def add(command: Command) -> None:
     """Add the commands."""
-    sub = command("sysid", "fit friction, delay and joint offsets of a robot to a recording")
+    sub = command("sysid", "fit stiffness, friction, delay and offsets of a robot to a recording")
     sub.add_argument(
         "dir", type=Path, metavar="BAG", help="one recording, of policy excite for example"
     )

@@ -1,4 +1,4 @@
-"""How a robot's joints answer to commands: friction, delay, offsets that the simulation takes on.
+"""How a robot's joints answer to commands: gains, friction, delay that the simulation takes on.
 
 Written by `bench_tasks sysid`, read by `bench_tasks run --dynamics` and `dynamics:=...`.
 """
@@ -14,7 +14,7 @@ import numpy as np
 import yaml
 
 from bench_tasks.errors import UsageError
-from bench_tasks.manifest import FORMAT_VERSION, replacing
+from bench_tasks.manifest import replacing
 from bench_tasks.robots.fr3 import JOINT_NAMES
 from bench_tasks.vocabulary import ARMS, FR3_PAIR
 from bench_tasks.yaml_file import read_yaml
@@ -22,9 +22,14 @@ from bench_tasks.yaml_shape import Kind, OneOf, check_shape
 
 __all__ = ["MAX_DELAY_S", "MAX_OFFSET_RAD", "Dynamics", "is_dynamics", "read_dynamics"]
 
+VERSION = 2
+"""Of the file. In 1 the simulation's own servo was fixed, and only its friction was fitted."""
 MAX_DELAY_S = 0.2
 MAX_OFFSET_RAD = 0.2
-MAX_FRICTION = 1000.0
+MAX_DRY_NM = 1000.0
+MIN_STIFFNESS, MAX_STIFFNESS = 10.0, 7e4
+"""Nm/rad. The simulation's step of 2 ms takes no more of joints that have 0.074 kg m^2 to move."""
+MAX_DAMPING = 1e5
 
 
 def _between(low: float, high: float) -> Kind:
@@ -35,12 +40,13 @@ def _between(low: float, high: float) -> Kind:
 
 
 _JOINT = {
-    "viscous_nm_s": _between(-MAX_FRICTION, MAX_FRICTION),
-    "dry_nm": _between(0.0, MAX_FRICTION),
+    "stiffness_nm_rad": _between(MIN_STIFFNESS, MAX_STIFFNESS),
+    "damping_nm_s": _between(0.0, MAX_DAMPING),
+    "dry_nm": _between(0.0, MAX_DRY_NM),
     "offset_rad": _between(-MAX_OFFSET_RAD, MAX_OFFSET_RAD),
 }
 _SHAPE = {
-    "format_version": Kind(str(FORMAT_VERSION), lambda v: v == FORMAT_VERSION),
+    "format_version": Kind(str(VERSION), lambda v: v == VERSION),
     "robot": OneOf((FR3_PAIR,)),
     "delay_s": dict.fromkeys(ARMS, _between(0.0, MAX_DELAY_S)),
     "joints": dict.fromkeys(JOINT_NAMES, _JOINT),
@@ -51,22 +57,23 @@ _SHAPE = {
 class Dynamics:
     """One FR3 pair's. Arrays (14,) are in the order of `robots.JOINT_NAMES`, delay (2,) by arm.
 
-    `viscous` (Nm s/rad) is what slows a joint in proportion to its speed, beyond what the servo of
-    the simulation does by itself; negative where a robot follows its commands more closely than
-    that servo. `dry` (Nm) is Coulomb friction. A joint settles `offset_rad` beside what it is told;
-    a command takes effect `delay_s` late. The hands have neither.
+    A servo pulls each joint towards what it is told with `stiffness` (Nm/rad), and what slows it in
+    proportion to its speed is `damping` (Nm s/rad), of servo and gears together. `dry` (Nm) is
+    Coulomb friction. A joint settles `offset_rad` beside what it is told; a command takes effect
+    `delay_s` late. The hands have neither.
     """
 
-    viscous: np.ndarray
+    stiffness: np.ndarray
+    damping: np.ndarray
     dry: np.ndarray
     offset_rad: np.ndarray
     delay_s: np.ndarray
 
     def to_dict(self) -> dict[str, Any]:
         """As in the file."""
-        columns = (self.viscous, self.dry, self.offset_rad)
+        columns = (self.stiffness, self.damping, self.dry, self.offset_rad)
         return {
-            "format_version": FORMAT_VERSION,
+            "format_version": VERSION,
             "robot": FR3_PAIR,
             "delay_s": {arm: _short(v) for arm, v in zip(ARMS, self.delay_s, strict=True)},
             "joints": {
@@ -100,6 +107,9 @@ def read_dynamics(path: str | Path) -> Dynamics:
         raw = read_yaml(Path(path))
     except OSError as error:
         raise UsageError(f"cannot read the dynamics {path}: {error.strerror}") from None
+    if isinstance(raw, dict) and raw.get("format_version") == 1 and "joints" in raw:
+        raise UsageError(f"{path} is of format 1, which had no stiffness: make it anew from the "
+                         "recording, with bench_tasks sysid")  # fmt: skip
     try:
         check_shape(raw, _SHAPE)
     except UsageError as error:
@@ -111,7 +121,7 @@ def read_dynamics(path: str | Path) -> Dynamics:
 
 
 def is_dynamics(path: Path) -> bool:
-    """Whether it is such a file, whatever its numbers are."""
+    """Whether it is such a file, of whatever version."""
     try:
         raw = read_yaml(path)
     except (OSError, UsageError):

@@ -14,8 +14,8 @@ from bench_tasks.robots.dynamics import Dynamics, read_dynamics
 def dynamics() -> Dynamics:
     rng = np.random.default_rng(0)
     return Dynamics(
-        rng.uniform(-5, 5, 14), rng.uniform(0, 2, 14), rng.uniform(-0.1, 0.1, 14),
-        np.array([0.01, 0.02]),
+        rng.uniform(500, 40000, 14), rng.uniform(1, 500, 14), rng.uniform(0, 2, 14),
+        rng.uniform(-0.1, 0.1, 14), np.array([0.01, 0.02]),
     )
 
 
@@ -27,7 +27,7 @@ def file(tmp_path):
 
 def test_it_is_read_as_it_was_written(file):
     found, given = read_dynamics(file), dynamics()
-    for part in ("viscous", "dry", "offset_rad", "delay_s"):
+    for part in ("stiffness", "damping", "dry", "offset_rad", "delay_s"):
         np.testing.assert_allclose(getattr(found, part), getattr(given, part), rtol=1e-5)
     assert found.hash == given.hash
     config = RunConfig(("lift_pot",), dynamics=str(file))
@@ -45,7 +45,8 @@ def put(raw: dict, path: str, value: object) -> None:
 @pytest.mark.parametrize(
     ("path", "value", "said"),
     [
-        ("format_version", 2, "format_version must be 1, got 2"),
+        ("format_version", 3, "format_version must be 2, got 3"),
+        ("format_version", 1, "is of format 1, which had no stiffness: make it anew from the rec"),
         ("robot", "g1", "unknown robot 'g1': choose from fr3_pair"),
         ("delay_s/left", 0.3, "delay_s.left must be a number from 0 to 0.2, got 0.3"),
         ("delay_s/left", -0.001, "delay_s.left must be a number from 0 to 0.2"),
@@ -53,7 +54,9 @@ def put(raw: dict, path: str, value: object) -> None:
         ("joints/left_fr3_joint3/dry_nm", -1.0, "dry_nm must be a number from 0 to 1000, got -1.0"),
         ("joints/left_fr3_joint3/dry_nm", float("nan"), "dry_nm must be a number"),
         ("joints/left_fr3_joint3/dry_nm", True, "dry_nm must be a number"),
-        ("joints/left_fr3_joint3", {"dry_nm": 1.0}, "joints.left_fr3_joint3.viscous_nm_s is miss"),
+        ("joints/left_fr3_joint3", {"dry_nm": 1.0}, "joints.left_fr3_joint3.stiffness_nm_rad is"),
+        ("joints/left_fr3_joint3/stiffness_nm_rad", 0, "must be a number from 10 to 70000, got 0"),
+        ("joints/left_fr3_joint3/damping_nm_s", -1.0, "must be a number from 0 to 100000, got -1"),
         ("joints/right_fr3_joint9", {}, "unknown key in joints 'right_fr3_joint9'"),
         ("joints/right_fr3_joint7/offset_rad", 0.5, "offset_rad must be a number from -0.2 to 0.2"),
     ],

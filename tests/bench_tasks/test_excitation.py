@@ -143,27 +143,27 @@ def test_one_recording_is_asked_for(tmp_path, capsys):
 
 def test_the_table_says_what_was_found():
     ones = np.ones(14)
-    found = Dynamics(3 * ones, 0.5 * ones, -0.002 * ones, np.array([0.01, 0.02]))
-    error = Dynamics(0.1 * ones, 0.01 * ones, 1e-5 * ones, np.array([1e-4, 2e-4]))
+    found = Dynamics(3000 * ones, 30 * ones, 0.5 * ones, -0.002 * ones, np.array([0.01, 0.02]))
+    error = Dynamics(10 * ones, 0.1 * ones, 0.01 * ones, 1e-5 * ones, np.array([1e-4, 2e-4]))
     fit = Fit(found, error, found, 0.01 * ones, 0.001 * ones, ("delay of the left arm",),
               (0.02 * ones, 0.002 * ones))  # fmt: skip
     rows = fit.table().splitlines()
-    assert rows[2] == ("| left_fr3_joint1 | 3.00 ± 0.20 | 0.500 ± 0.020 | -2.000 ± 0.020 "
-                       "| 10.000 | 1.000 | 20.000 | 2.000 |")  # fmt: skip
+    assert rows[2] == ("| left_fr3_joint1 | 3000 ± 20 | 30.0 ± 0.2 | 0.500 ± 0.020 "
+                       "| -2.000 ± 0.020 | 10.000 | 1.000 | 20.000 | 2.000 |")  # fmt: skip
     assert "Delay: left 10.00 ± 0.20 ms, right 20.00 ± 0.39 ms." in rows
     assert rows[-1] == "At the end of its range: delay of the left arm."
 
 
 def made_fit(after: np.ndarray) -> Fit:
     ones = np.ones(14)
-    some = Dynamics(ones, np.zeros(14), ones, np.array([0.0, 0.02]))
-    error = Dynamics(ones, np.zeros(14), ones, np.array([0.0, 1e-3]))
+    some = Dynamics(ones, ones, np.zeros(14), ones, np.array([0.0, 0.02]))
+    error = Dynamics(ones, ones, np.zeros(14), ones, np.array([0.0, 1e-3]))
     return Fit(some, error, some, 0.01 * ones, after)
 
 
 def test_what_is_at_the_end_of_its_range_has_no_interval():
     rows = made_fit(0.001 * np.ones(14)).table().splitlines()
-    assert rows[2].startswith("| left_fr3_joint1 | 1.00 ± 1.96 | 0.000 (end of range) | 1000.000 ±")
+    assert rows[2].startswith("| left_fr3_joint1 | 1 ± 2 | 1.0 ± 2.0 | 0.000 (end of range) | 1000")
     assert rows[-1] == "Delay: left 0.00 (end of range) ms, right 20.00 ± 1.96 ms."
 
 

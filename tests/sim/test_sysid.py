@@ -15,21 +15,26 @@ from bench_tasks.robots import embodiments
 from bench_tasks.robots.dynamics import Dynamics, read_dynamics
 from bench_tasks.runner import run
 from bench_tasks.vocabulary import ActionChunk
+from sim.fr3 import own_dynamics
+from sim.scene import build_cell
 from sim.sysid import Replay, _standard_errors, fit
 from sim.world import SimWorld
 
 TASK = "blocks_ranking_rgb"
-PARTS = ("viscous", "dry", "offset_rad", "delay_s")
+PARTS = ("stiffness", "damping", "dry", "offset_rad", "delay_s")
+WITHIN = ((0.0, 1e-2), (0.0, 1e-2), (0.02, 0.0), (1e-5, 0.0), (1e-5, 0.0))
+"""Absolute and relative."""
 
 
 def some_dynamics() -> Dynamics:
-    """Of joints that are slower than the simulation's, or quicker, and of two different arms."""
+    """Of two different arms, half to ten times as stiff as simulated, at the wrists to 3 times."""
     rng = np.random.default_rng(5)
-    viscous = rng.uniform(0.5, 15.0, 14)
-    viscous[[2, 6, 11]] = (-250.0, -100.0, -180.0)
+    stiffer = np.array([0.5, 10, 1, 4, 2, 0.7, 1, 10, 2, 0.5, 6, 1, 3, 0.5])
+    own = own_dynamics(build_cell(()).model)
     return Dynamics(
-        viscous, rng.uniform(0.0, 3.0, 14), rng.uniform(-0.02, 0.02, 14), np.array([0.033, 0.012])
-    )
+        own.stiffness * stiffer, own.damping * np.sqrt(stiffer) * rng.uniform(0.5, 1.5, 14),
+        own.dry * rng.uniform(0.3, 2.0, 14), rng.uniform(-0.02, 0.02, 14), np.array([0.033, 0.012]),
+    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -58,11 +63,13 @@ def test_parameters_are_recovered_from_the_recording_alone(robot, tmp_path, caps
     assert main(["sysid", str(folder), "--out", str(out), "--try", str(folder), "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     found = read_dynamics(out)
-    for part, within in zip(PARTS, (0.02, 0.005, 1e-5, 1e-5), strict=True):
-        np.testing.assert_allclose(getattr(found, part), getattr(true, part), atol=within)
+    for part, (atol, rtol) in zip(PARTS, WITHIN, strict=True):
+        np.testing.assert_allclose(
+            getattr(found, part), getattr(true, part), atol=atol, rtol=rtol, err_msg=part
+        )
     before, after = (list(said[f"rms_{when}_rad"].values()) for when in ("before", "after"))
     assert min(before) > 2e-3
-    assert max(after) < 1e-6
+    assert max(after) < 1e-5
     assert said["tried_after_rad"] == said["rms_after_rad"]
     assert said["at_limit"] == []
     page = out.with_suffix(".md").read_text()
@@ -74,14 +81,19 @@ def test_with_noise_the_error_is_what_is_said_of_it(robot):
     true, told = read_dynamics(robot[0]), read_excitation(robot[1])
     noise = 1e-4 * np.random.default_rng(1).standard_normal(told.measured.shape)
     found = fit(replace(told, measured=told.measured + noise))
-    away = np.concatenate([
+    # Of stiffness, 1/k: in it the fit is linear. Not of the last joints, which have so little to
+    # move that noise hides it: their intervals are too short, as the documentation says.
+    softer = (1 / found.dynamics.stiffness - 1 / true.stiffness) / (
+        found.error.stiffness / found.dynamics.stiffness**2
+    )
+    away = np.concatenate([softer[np.arange(14) % 7 < 6]] + [
         (getattr(found.dynamics, part) - getattr(true, part)) / getattr(found.error, part)
-        for part in PARTS
+        for part in PARTS[3:]
     ])  # fmt: skip
-    # Of 44 standard normal numbers; friction that is nearly none cannot be less than none.
+    # Of 28 standard normal numbers.
     assert np.abs(away).max() < 4.0
     assert 0.5 < np.sqrt((away**2).mean()) < 1.5
-    for part, most in zip(PARTS, (1.0, 0.15, 1e-4, 1e-3), strict=True):
+    for part, most in zip(PARTS[3:], (1e-4, 1e-3), strict=True):
         assert getattr(found.error, part).max() < most
     np.testing.assert_allclose(found.rms_after, 1e-4, rtol=0.2)
 
@@ -90,9 +102,9 @@ def test_the_simulation_itself_has_its_own_parameters(robot, replay):
     told = read_excitation(robot[1])
     same = replace(told, measured=replay.positions(told, replay.nominal))
     found = fit(same)
-    for part, within in zip(PARTS, (0.02, 0.005, 1e-5, 1e-5), strict=True):
+    for part, (atol, rtol) in zip(PARTS, WITHIN, strict=True):
         np.testing.assert_allclose(
-            getattr(found.dynamics, part), getattr(found.own, part), atol=within
+            getattr(found.dynamics, part), getattr(found.own, part), atol=atol, rtol=rtol
         )
     assert found.rms_before.max() < 1e-6
 
@@ -159,8 +171,8 @@ def test_what_is_at_the_end_of_its_range_is_no_part_of_the_errors():
     jacobian, residuals = rng.standard_normal((200 * 14, 3)), rng.standard_normal(200 * 14)
     jacobian[:, 2] += 5.0 * jacobian[:, 1]  # so that each blurs the other
     free = np.array([True, True, False])
-    found = _standard_errors(jacobian, residuals, time_s, free)
-    alone = _standard_errors(jacobian[:, :2], residuals, time_s, np.ones(2, bool))
+    found = _standard_errors(jacobian, residuals, time_s, free, np.eye(3))
+    alone = _standard_errors(jacobian[:, :2], residuals, time_s, np.ones(2, bool), np.eye(2))
     np.testing.assert_allclose(found, [*alone, 0.0])
-    both = _standard_errors(jacobian, residuals, time_s, np.ones(3, bool))
+    both = _standard_errors(jacobian, residuals, time_s, np.ones(3, bool), np.eye(3))
     assert both[1] > 3.0 * found[1] > 0.0
