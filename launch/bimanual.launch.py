@@ -95,7 +95,8 @@ def nodes(context):
             "confirm": settings.confirm, "dry_run": settings.dry_run, "limits": settings.limits,
             "cell": settings.cell,
         }  # fmt: skip
-        started.append(node("safety", {**safety, "listeners": 1 + recorded, **clock}))
+        # The world, the task node and the recorder listen to what it passes on.
+        started.append(node("safety", {**safety, "listeners": 2 + recorded, **clock}))
     if config.record:
         started.append(node("recorder", {}))
     task = {

@@ -65,7 +65,7 @@ class Nodes:
         limits = task.pop("limits", "fr3_pair")
         if safety:
             world, task = {**world, "remap": (SAFE,)}, {**task, "safety": True}
-            self.start("safety", clock=clock, confirm=True, listeners=1 + record, limits=limits)
+            self.start("safety", clock=clock, confirm=True, listeners=2 + record, limits=limits)
         agents = {"planner": task.get("planner", "expert"), "policy": task.get("policy", "skills")}
         self.start("world", clock=clock, **world)
         self.start("planner", planner=agents["planner"])

@@ -275,7 +275,7 @@ def launched(nodes, out):
     """Start all that bimanual.launch.py starts with robot:=franka cell:=standin_ros2."""
     nodes.start("standin_ros2_control")
     nodes.start("franka_world", cell="standin_ros2")
-    nodes.start("safety", clock="realtime", confirm=True, listeners=2, cell="standin_ros2",
+    nodes.start("safety", clock="realtime", confirm=True, listeners=3, cell="standin_ros2",
                 limits="fr3_pair")  # fmt: skip
     nodes.start("planner", planner="expert")
     nodes.start("policy", policy="skills", clock="realtime", listeners=2)

@@ -43,6 +43,7 @@ def made(world=(), safety=(), states=(), realtime=False, fails=None):
         more_states=lambda: states,
         new_world_events=lambda: take("world"), new_safety_events=lambda: take("safety"),
         next_state=next_state, count_state=lambda state: None,
+        node=SimpleNamespace(watch=SimpleNamespace(check=lambda *names: None)),
     )  # fmt: skip
     relayed: list[Event] = []
     return RemoteWorld(graph, SimpleNamespace(event=relayed.append)), relayed

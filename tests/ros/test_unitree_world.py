@@ -161,7 +161,7 @@ def test_an_episode_runs_to_a_verdict_with_the_safety_node(nodes, tmp_path):
     out = tmp_path / "out"
     nodes.start("standin_g1")
     nodes.start("unitree_world", cell="standin")
-    nodes.start("safety", clock="realtime", confirm=True, listeners=2, limits="g1", cell="standin")
+    nodes.start("safety", clock="realtime", confirm=True, listeners=3, limits="g1", cell="standin")
     nodes.start("planner", planner="expert")
     nodes.start("policy", policy="skills", clock="realtime", listeners=2)
     nodes.start("recorder")

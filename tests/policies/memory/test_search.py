@@ -109,7 +109,8 @@ def test_a_vector_does_not_depend_on_what_it_is_embedded_with(embed, monkeypatch
     assert together.shape == (5, 384)
     for text, vector in zip(texts, together, strict=True):
         monkeypatch.setattr(embed, "_kept", {})
-        assert np.array_equal(embed.embed(text), vector)
+        # With several threads torch adds up in another order.
+        assert np.allclose(embed.embed(text), vector, atol=1e-6)
     assert np.allclose(np.linalg.norm(together, axis=1), 1, atol=1e-5)
 
 
