@@ -50,10 +50,9 @@ ADJUST_WITHIN_M, ADJUST_FROZEN_M = 0.15, 0.0175
 PATIENCE_S = 5.0
 """How long a step waits after its motion at most while it corrects."""
 MAX_SETTLE_S = 60.0
-OUT_OF_REACH_M = 0.03
 MISSED_M, PRESSED_SHORT_M = 0.05, 0.15
-"""A hand that ends further from its goal has missed it. One that presses on an object is meant to
-end short of a goal inside of it."""
+"""A hand that ends further from its goal has missed it, and a goal to which it cannot come as near
+is out of reach. One that presses on an object is meant to end short of a goal inside of it."""
 PRESSES_N = 1.0
 LINE_STEP_M, LINE_STEP_RAD = 0.02, 0.15
 LINE_ERROR_M = 0.01
@@ -106,7 +105,7 @@ class HumanoidPolicy:
     """Runs a plan's steps one after the other, ten actions at a time."""
 
     Options = HumanoidOptions
-    metadata = Metadata("humanoid", "3", privileged=True)
+    metadata = Metadata("humanoid", "4", privileged=True)
     robots = ("g1",)
 
     def __init__(self, options: HumanoidOptions | None = None) -> None:
@@ -195,7 +194,7 @@ class HumanoidPolicy:
             self._track = _timed(self._homing(np.stack([start, start])))
             return {}
         joints, left = self._solve(start)
-        if left > OUT_OF_REACH_M:
+        if left > MISSED_M:
             return {
                 "reason": f"out of reach: {' and '.join(goals)} hand ends {left:.3f} m short",
                 "call": asdict(calls[0]),
