@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
-__all__ = ["ABORT", "ROOT", "Launch", "Onlooker", "environment", "free_domain", "processes"]
-
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from bench_tasks.ros.domain import hold_domain
+
+__all__ = ["ABORT", "MARK", "ROOT", "Launch", "Onlooker", "environment", "free_domain", "processes"]
+
 MARK = "BENCH_LAUNCHES_ID"
 ABORT = "aborting the motion"
 """How a simulated Franka arm ends the line in which it says why it has stopped by itself."""
@@ -23,11 +27,9 @@ STOPPED = "[task]: waiting: stopped"
 def free_domain() -> int:
     """A ROS domain that no other run on this machine has claimed."""
     for domain in range(1, 101):
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-            try:
-                probe.bind(f"\0bench_tasks/ros_domain_{domain}")  # as ros/domain.py does
-            except OSError:
-                continue
+        holder = hold_domain(domain)
+        if holder is not None:
+            holder.close()
             return domain
     raise SystemExit("all ROS domains are taken")
 
@@ -96,8 +98,6 @@ def environment(domain: int, mark: str = "") -> dict[str, str]:
     }  # fmt: skip
     # For rclpy in this process, too.
     return {**os.environ, **own, **({MARK: mark} if mark else {})}
-
-
 
 
 class Onlooker:

@@ -7,41 +7,16 @@ if any of them failed, hung or left a process behind.
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from launched import MARK, ROOT, free_domain, processes
+
 LIMIT_S = 180.0
-MARK = "BENCH_LAUNCHES_ID"
-
-
-def free_domain() -> int:
-    """A ROS domain that no other run on this machine has claimed."""
-    for domain in range(1, 101):
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-            try:
-                probe.bind(f"\0bench_tasks/ros_domain_{domain}")  # as ros/domain.py does
-            except OSError:
-                continue
-            return domain
-    raise SystemExit("all ROS domains are taken")
-
-
-def left_over(mark: str) -> list[int]:
-    """Processes that carry the mark in their environment, this one's descendants or not."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and int(entry.name) != os.getpid():
-            try:
-                if f"{MARK}={mark}".encode() in (entry / "environ").read_bytes().split(b"\0"):
-                    found.append(int(entry.name))
-            except OSError:
-                continue
-    return found
 
 
 def one(number: int, arguments: list[str], folder: Path) -> tuple[bool, str]:
@@ -63,7 +38,7 @@ def one(number: int, arguments: list[str], folder: Path) -> tuple[bool, str]:
             process.kill()
             process.wait()
     wall_s = time.monotonic() - begun
-    left = left_over(mark)
+    left = sorted(processes(mark))
     good = status == "0" and not left
     note = f", left {left}" if left else ""
     return good, f"launch {number}: status {status}, {wall_s:.1f} s{note}" + (
