@@ -28,8 +28,9 @@ import pylibfranka as franka
 
 from hardware.franka.cartesian import Spring
 from hardware.franka.limits import MAX_TORQUE_NM, MAX_TORQUE_RATE_NM_S
+from hardware.franka.linked import LinkedArm
 from hardware.franka.tracker import CYCLE_S, RENEW_S, Tracker
-from hardware.link import ArmState, Command, Gone, Link, last_words
+from hardware.link import ArmState, Link, last_words
 
 __all__ = ["main"]
 
@@ -53,12 +54,12 @@ def reflex_of(text: str) -> str:
     return found.group(1).replace('"', "") if found else " ".join(text.split())
 
 
-class Arm:
+class Arm(LinkedArm):
     """One robot and its link to the world node."""
 
     def __init__(self, link: Link, settings: dict[str, Any]) -> None:
         """Keep what is needed; `run` connects."""
-        self._link, self._set = link, settings
+        super().__init__(link, settings)
         self._tracker = Tracker(settings["max_jump_rad"], settings["speed"])
         self._torque = settings["control"] != "position"
         by_hand = settings["control"] == "cartesian_impedance"
@@ -68,11 +69,9 @@ class Arm:
         self._slow = settings["simulated"]
         self._cycles = self._lost = 0
         self._rate_hz, self._rate_at = 1.0 / CYCLE_S, time.perf_counter()
-        self._mode, self._gone = "starting", False
         self._fault = ""
         """Why the robot is out of control; kept until `recover`."""
-        self._why, self._told = "", False
-        self._start = self._end = self._recover = False
+        self._start = self._recover = False
 
     def end(self) -> None:
         """Come to rest, end the motion, and then the process."""
@@ -219,20 +218,7 @@ class Arm:
 
     def _listen(self) -> None:
         """Take what has come; of commands the newest is the one that counts."""
-        if self._gone:
-            return
-        try:
-            messages = self._link.receive()
-        except Gone:
-            self._gone = self._end = True
-            return
-        newest = None
-        for message in messages:
-            if isinstance(message, Command):
-                newest = message
-            elif isinstance(message, dict):
-                newest = None
-                self._obey(message)
+        newest = self._hear(self._obey)
         if newest is not None and self._mode == "following":
             pace = min(1.0, max(0.5, self._rate_hz * CYCLE_S)) if self._slow else 1.0
             refused = self._tracker.command(newest, time.monotonic_ns(), pace)
@@ -263,20 +249,6 @@ class Arm:
         while time.monotonic() < end and not self._end:
             self._listen()
             time.sleep(0.02)
-
-    def _say(self, message: ArmState | dict[str, Any]) -> bool:
-        try:
-            return self._link.send(message)
-        except Gone:
-            self._gone = self._end = True
-            return False
-
-    def _tell(self, mode: str, why: str) -> None:
-        """Say in which mode the arm is now, and why, until that is under way."""
-        self._told = self._told and (mode, why) == (self._mode, self._why)
-        self._mode, self._why = mode, why
-        if not self._told:
-            self._told = self._say({"mode": mode, "fault": why})
 
     def _report(self, state: Any, sent: Any) -> None:
         self._cycles += 1

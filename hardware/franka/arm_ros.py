@@ -34,9 +34,10 @@ from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from hardware.franka.course import Course
+from hardware.franka.linked import LinkedArm
 from hardware.franka.topics_ros import Topics, ahead_of_others, under
 from hardware.franka.tracker import RENEW_S, WAITING_S
-from hardware.link import ArmState, Command, Gone, Link, last_words
+from hardware.link import ArmState, Link, last_words
 
 __all__ = ["main"]
 
@@ -55,12 +56,12 @@ RATED_S = 0.5
 SENT = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
 
 
-class RosArm:
+class RosArm(LinkedArm):
     """One arm's controller and the link to the world node."""
 
     def __init__(self, link: Link, settings: dict[str, Any]) -> None:
         """Join ROS."""
-        self._link, self._set = link, settings
+        super().__init__(link, settings)
         names, space = settings["names"], settings["names"]["namespace"]
         self._joints = [f"{names['joints']}{k}" for k in range(1, 8)]
         self._states = under(space, names["joint_states"])
@@ -78,10 +79,9 @@ class RosArm:
         self._felt = np.zeros(7), np.zeros(6)
         self._stamp_ns = self._measured_ns = self._count = self._last_ns = 0
         self._rate_hz, self._rated = 0.0, (time.monotonic(), 0)
-        self._mode, self._why, self._told = "starting", "", False
         self._fault = ""
         self._commanded_ns: int | None = None
-        self._start = self._end = self._gone = self._recover = False
+        self._start = self._recover = False
 
     def end(self) -> None:
         """Come to rest, and then end the process."""
@@ -240,20 +240,7 @@ class RosArm:
 
     def _listen(self, now: int) -> None:
         """Take what has come; of commands the newest is the one that counts."""
-        if self._gone:
-            return
-        try:
-            messages = self._link.receive()
-        except Gone:
-            self._gone = self._end = True
-            return
-        newest = None
-        for message in messages:
-            if isinstance(message, Command):
-                newest = message
-            elif isinstance(message, dict):
-                newest = None
-                self._obey(message, now)
+        newest = self._hear(lambda message: self._obey(message, now))
         if newest is not None and self._mode == "following":
             refused = self._course.follow(newest, now)
             self._commanded_ns = now
@@ -283,20 +270,6 @@ class RosArm:
                 self._send()
         elif what == "recover":
             self._recover = True
-
-    def _say(self, message: ArmState | dict[str, Any]) -> bool:
-        try:
-            return self._link.send(message)
-        except Gone:
-            self._gone = self._end = True
-            return False
-
-    def _tell(self, mode: str, why: str) -> None:
-        """Say in which mode the arm is now, and why, until that is under way."""
-        self._told = self._told and (mode, why) == (self._mode, self._why)
-        self._mode, self._why = mode, why
-        if not self._told:
-            self._told = self._say({"mode": mode, "fault": why})
 
     def _report(self, now: int) -> None:
         if self._gone or self._mode not in ("idle", "following", "stopping"):

@@ -17,45 +17,31 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from typing import Any
 
 import pylibfranka as franka
 
-from hardware.link import Gone, Link, last_words
+from hardware.franka.linked import BLOCKED_M, CLOSED_M, LinkedHand
+from hardware.link import Link, last_words
 
 __all__ = ["main"]
 
-CLOSED_M = 0.010
-"""A hand that is told to close further than this is meant to hold something."""
-NEW_GOAL_M = 0.001
-BLOCKED_M = 0.003
 REPORT_S = 0.04
 RETRY_S = 1.0
 
 
-class Hand:
+class Hand(LinkedHand):
     """One hand.
 
     pylibfranka holds Python's lock while fingers move: until they rest, nobody hears of their
     width, and no new goal is begun.
     """
 
-    def __init__(self, link: Link, settings: dict[str, Any]) -> None:
-        """Keep what is needed; `run` connects."""
-        self._link, self._set = link, settings
-        self._goal: float | None = None
-        self._done: float | None = None
-        self._homing = self._homed = self._end = False
-        self._heard, self._fault = 0, ""
-
     def run(self) -> None:
         """Serve until told to end, or until the other side is gone."""
         while not self._end:
             try:
                 self._hand = franka.Gripper(self._set["address"])
-                # What was asked for before is not done later, and it may be another hand now.
-                self._goal = self._done = None
-                self._homing = self._homed = False
+                self._forget()
                 self._fault = ""
                 while not self._end:
                     begun = time.monotonic()
@@ -74,8 +60,7 @@ class Hand:
     def _act(self) -> None:
         """Do what was asked for last, unless it is done."""
         goal = self._goal
-        todo = goal is not None and (self._done is None or abs(goal - self._done) >= NEW_GOAL_M)
-        if not (self._homing or todo):
+        if not self._todo:
             return
         self._fault = ""  # the same again would be a new one
         self._report(busy=True)
@@ -108,39 +93,12 @@ class Hand:
                 f"the fingers went to {width:.3f} m instead of {goal:.3f} m"
             )
 
-    def _listen(self) -> None:
-        try:
-            messages = self._link.receive()
-        except Gone:
-            # What is held stays held: to drop it would be worse.
-            self._end = True
-            return
-        for message in messages:
-            if not isinstance(message, dict):
-                continue
-            what = message.get("do")
-            if what == "width":
-                self._goal = min(max(float(message["width"]), 0.0), self._set["max_width_m"])
-                self._heard += 1
-                if message.get("anew"):
-                    self._done = None
-            elif what == "forget":
-                self._goal, self._homing = None, False
-            elif what == "homing":
-                self._homing = not self._homed
-
     def _report(self, busy: bool = False) -> None:
         state = self._hand.read_once()
         self._say(
             {"width": state.width, "grasped": state.is_grasped, "homed": self._homed, "busy": busy,
              "heard": self._heard, "fault": self._fault, "time_ns": time.monotonic_ns()}
         )  # fmt: skip
-
-    def _say(self, message: dict[str, Any]) -> None:
-        try:
-            self._link.send(message)
-        except Gone:
-            self._end = True
 
 
 def main() -> None:

@@ -20,13 +20,12 @@ from franka_msgs.action import Grasp, Homing, Move
 from rclpy.action import ActionClient
 from sensor_msgs.msg import JointState
 
+from hardware.franka.linked import BLOCKED_M, CLOSED_M, LinkedHand
 from hardware.franka.topics_ros import Topics, under
-from hardware.link import Gone, Link, last_words
+from hardware.link import Link, last_words
 
 __all__ = ["main"]
 
-CLOSED_M, BLOCKED_M, NEW_GOAL_M = 0.010, 0.003, 0.001
-"""As `gripper`."""
 INNER_M, OUTER_M = 0.01, 0.1
 """Around none: whatever stops the fingers is held."""
 SLIPPED_M = 0.004
@@ -40,12 +39,12 @@ class Failed(Exception):
     """The hand did not do what it was told."""
 
 
-class RosHand:
+class RosHand(LinkedHand):
     """One hand's actions and the link to the world node."""
 
     def __init__(self, link: Link, settings: dict[str, Any]) -> None:
         """Join ROS."""
-        self._link, self._set = link, settings
+        super().__init__(link, settings)
         names = settings["names"]
         hand = under(names["namespace"], names["hand"])
         self._fingers = [f"{names['fingers']}{k}" for k in (1, 2)]
@@ -57,11 +56,8 @@ class RosHand:
             kind: ActionClient(self._topics.node, kind, name)
             for kind, name in self._actions.items()
         }
-        self._goal: float | None = None
-        self._done: float | None = None
         self._held: float | None = None
-        self._homing = self._homed = self._end = self._busy = False
-        self._heard, self._fault = 0, ""
+        self._busy = False
         self._reported_s = float("-inf")
 
     def end(self) -> None:
@@ -109,8 +105,7 @@ class RosHand:
     def _act(self) -> None:
         """Do what was asked for last, unless it is done."""
         goal = self._goal
-        todo = goal is not None and (self._done is None or abs(goal - self._done) >= NEW_GOAL_M)
-        if not (self._homing or todo):
+        if not self._todo:
             return
         self._fault = ""  # the same again would be a new one
         self._busy = True
@@ -174,34 +169,11 @@ class RosHand:
 
     # -- the link --------------------------------------------------------------------------------
 
-    def _listen(self) -> None:
-        if self._end:
-            return
-        try:
-            messages = self._link.receive()
-        except Gone:
-            self._end = True
-            return
-        for message in messages:
-            if not isinstance(message, dict):
-                continue
-            what = message.get("do")
-            if what == "width":
-                self._goal = min(max(float(message["width"]), 0.0), self._set["max_width_m"])
-                self._heard += 1
-                if message.get("anew"):
-                    self._done = None
-            elif what == "forget":
-                self._goal, self._homing = None, False
-            elif what == "homing":
-                self._homing = not self._homed
-
     def _report(self) -> None:
         lacking = self._lacking()
         if lacking:
-            # What was asked for before is not done later, and it may be another hand now.
-            self._goal = self._done = self._held = None
-            self._homing = self._homed = False
+            self._forget()
+            self._held = None
             self._say({"fault": lacking, "busy": False})
             return
         width = self._width
@@ -212,13 +184,6 @@ class RosHand:
             {"width": width, "grasped": self._held is not None, "homed": self._homed,
              "busy": self._busy, "heard": self._heard, "fault": self._fault, "time_ns": at_ns}
         )  # fmt: skip
-
-    def _say(self, message: dict[str, Any]) -> None:
-        try:
-            self._link.send(message)
-        except Gone:
-            self._end = True
-
 
 def main() -> None:
     """Run one hand until the other side of the link ends."""
