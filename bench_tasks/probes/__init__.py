@@ -3,26 +3,32 @@
 To add one, write a class with a dataclass `Options` of defaults, which it takes an instance of, a
 property `pictured` that says whether it needs a renderer, and `steps(seed, render)`, which returns
 the generator of its steps; `faults`, if it has any, are lines about what it read. Enter
-`name: "module:Class"` here.
+`name: "module:Class"` here. What it alone measures is a function of its finished runs, from names
+to numbers, which is entered in `REPORTS`.
 """
 
 from __future__ import annotations
 
 import importlib
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from bench_tasks.errors import unknown
 from bench_tasks.options import build, read_spec
 from bench_tasks.probes.stills import Render
 from bench_tasks.probes.stream import Probe
 
-__all__ = ["PROBES", "ProbeKind", "make_probe"]
+if TYPE_CHECKING:
+    from bench_tasks.probes.runs import Run
+
+__all__ = ["PROBES", "REPORTS", "ProbeKind", "make_probe", "report"]
 
 PROBES: dict[str, str] = {
     "conversations": "bench_tasks.probes.conversations:Conversations",
     "h2hmem": "bench_tasks.probes.h2hmem:H2HMem",
 }
 """Name of a probe -> where its class is."""
+REPORTS: dict[str, str] = {}
+"""Name of a probe -> where the function is that says what it measures besides right and wrong."""
 
 
 class ProbeKind(Protocol):
@@ -38,11 +44,24 @@ class ProbeKind(Protocol):
         ...
 
 
-def make_probe(spec: str) -> ProbeKind:
-    """The probe of `name` or `name:key=value,...`; UsageError lists the valid names or options."""
+def make_probe(spec: str, **more: Any) -> ProbeKind:
+    """The probe of `name` or `name:key=value,...`; UsageError lists the valid names or options.
+
+    `more` is for the probe, such as a model that it may use.
+    """
     name, options = read_spec(spec, "probe")
     if name not in PROBES:
         raise unknown("probe", name, PROBES)
-    module, _, attribute = PROBES[name].partition(":")
-    kind = getattr(importlib.import_module(module), attribute)
-    return kind(build(name, kind.Options, options, "probe"))
+    kind = _load(PROBES[name])
+    return kind(build(name, kind.Options, options, "probe"), **more)
+
+
+def report(spec: str, runs: list[Run]) -> dict[str, float | None]:
+    """What a probe measures besides what all do; {} when that is nothing, or nothing was played."""
+    name = spec.partition(":")[0]
+    return _load(REPORTS[name])(runs) if name in REPORTS and runs else {}
+
+
+def _load(where: str) -> Any:
+    module, _, attribute = where.partition(":")
+    return getattr(importlib.import_module(module), attribute)

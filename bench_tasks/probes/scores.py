@@ -99,7 +99,8 @@ class Score:
 
 def score(records: Iterable[Record]) -> Score:
     """Score the questions among the records."""
-    told = [(r.step, r.reply, r.error) for r in records if isinstance(r.step, Asked) and r.reply]
+    told = [(r.step, r.reply, r.error) for r in records
+            if isinstance(r.step, Asked) and r.step.scored and r.reply]
     rights = [is_right(asked, reply) for asked, reply, _ in told]
     silent = [
         reply.abstained and not ok and not _may_refuse(asked)
@@ -160,7 +161,7 @@ _SPLITS: dict[str, Callable[[Asked], str | None]] = {
 
 def split(records: Iterable[Record]) -> dict[str, dict[str, Score]]:
     """By what questions differ in -> value -> score. A question without the tag is in none."""
-    asked = [record for record in records if isinstance(record.step, Asked)]
+    asked = [r for r in records if isinstance(r.step, Asked) and r.step.scored]
     found: dict[str, dict[str, Score]] = {}
     for name, value_of in _SPLITS.items():
         groups: dict[str, list[Record]] = {}
@@ -184,7 +185,7 @@ def best_constant(asked: Iterable[Asked]) -> tuple[str, float]:
     Besides every answer in words, the first and the last choice are tried. The more there are to
     try, the further the best is above chance by luck alone.
     """
-    asked = list(asked)
+    asked = [one for one in asked if one.scored]
     answers = {NOT_MENTIONED, *(c for a in asked for c in (a.gold, *a.query.choices))}
     shares = {
         repr(text): sum(is_right(a, Reply(text)) for a in asked) for text in sorted(answers)

@@ -82,6 +82,8 @@ class Asked:
     `kind` is its type within the probe, `gold` the right answer, `chance` what guessing scores in
     the mean, `evidence` the items that the answer rests on, () for what was not mentioned. `tags`
     are by what results are split: modality, people, distance, paraphrase ...
+    What is not `scored` counts as no question: a turn of a talk, or a look into the memory by
+    which a failure is explained.
     """
 
     query: Query
@@ -90,6 +92,7 @@ class Asked:
     chance: float
     evidence: tuple[str, ...] = ()
     tags: dict[str, Any] = field(default_factory=dict)
+    scored: bool = True
 
 
 Step = Item | Asked

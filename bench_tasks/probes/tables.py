@@ -12,6 +12,7 @@ from typing import Any
 
 from bench_tasks.errors import UsageError
 from bench_tasks.manifest import environment, utc_now
+from bench_tasks.probes import report
 from bench_tasks.probes.runs import FORMAT_VERSION, SUFFIX, Run, read_run
 from bench_tasks.probes.scores import Score, best_constant, costs, score, split
 
@@ -33,6 +34,8 @@ class Row:
     cost: dict[str, float]
     storage_bytes: float
     """Mean over the seeds."""
+    more: dict[str, float | None]
+    """What this probe alone measures, by name; None where there was nothing to measure."""
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -43,6 +46,7 @@ class Row:
                    for name, groups in self.by.items()},
             "best_constant": {"answer": self.constant[0], "accuracy": self.constant[1]},
             "cost": {**self.cost, "storage_bytes": self.storage_bytes},
+            "more": self.more,
         }  # fmt: skip
 
 
@@ -73,7 +77,7 @@ def _row(probe: str, memory: str, runs: list[Run]) -> Row:
     stored = sum(run.storage_bytes or 0 for run in ended) / max(len(ended), 1)
     constant = best_constant([r.step for run in ended for r in run.asked])  # type: ignore[misc]
     return Row(probe, memory, len(runs), len(runs) - len(ended), score(records), split(records),
-               constant, means, stored)  # fmt: skip
+               constant, means, stored, report(probe, ended))  # fmt: skip
 
 
 def save_rows(folder: Path, rows: Sequence[Row]) -> Path:
@@ -115,6 +119,9 @@ def tables(rows: Sequence[Row], by: Sequence[str] = ("kind",)) -> str:
             lines = _by(own, name)
             if len(lines) > 1:
                 parts.append(f"{probe}: right, by {name}\n{_aligned(lines)}")
+    for probe in dict.fromkeys(row.probe for row in rows if row.more):
+        lines = _more([row for row in rows if row.probe == probe])
+        parts.append(f"{probe}: what it measures besides\n{_aligned(lines)}")
     unfinished = sum(row.unfinished for row in rows)
     if unfinished:
         parts.append(f"{unfinished} runs were broken off and are not scored\n")
@@ -132,6 +139,13 @@ def _by(rows: Sequence[Row], name: str) -> list[list[str]]:
         )
         lines.append([value, *cells, f"{first.chance:.0%}", str(first.count)])
     return lines
+
+
+def _more(rows: Sequence[Row]) -> list[list[str]]:
+    names = list(dict.fromkeys(name for row in rows for name in row.more))
+    found = [[row.more.get(name) for name in names] for row in rows]
+    cells = [["-" if value is None else f"{value:.4g}" for value in values] for values in found]
+    return [["memory", *names], *([r.memory, *own] for r, own in zip(rows, cells, strict=True))]
 
 
 def _cells(row: Row) -> list[str]:

@@ -9,7 +9,7 @@ import random
 import pytest
 
 from bench_tasks.errors import UsageError
-from bench_tasks.probes import make_probe
+from bench_tasks.probes import REPORTS, make_probe
 from bench_tasks.probes.player import Record, play, storage_bytes
 from bench_tasks.probes.runs import Run, RunWriter, read_run
 from bench_tasks.probes.scores import (
@@ -22,6 +22,7 @@ from bench_tasks.probes.scores import (
     split,
 )
 from bench_tasks.probes.stream import NOT_MENTIONED, Asked, Item, Query, Reply
+from bench_tasks.probes.tables import rows_of, tables
 from tests.bench_tasks.probes.conversation_solver import Solver
 
 
@@ -213,3 +214,32 @@ def test_the_best_constant_answer_is_found():
     asked = [ask("a", "a", "b"), ask("b", "b", "c"), ask("b", "b", "a")]
     assert best_constant(asked) == ("the first choice", 1.0)
     assert best_constant([ask("a", "b", "a"), ask("a", "a", "b")]) == ("'a'", 1.0)
+
+
+def test_what_is_not_scored_is_played_and_kept_but_no_question(tmp_path):
+    turn = dataclasses.replace(ask("", turn=1), scored=False)
+    records = [Record(ask("a", "a", "b"), Reply("a")), Record(turn, Reply("Hm?"))]
+    assert (score(records).count, score(records).right) == (1, 1)
+    assert split(records)["kind"]["UPR"].count == 1
+    assert best_constant([ask("a", "a", "b"), turn])[1] == 1.0
+    path = tmp_path / "x.run.jsonl"
+    writer = RunWriter(path, "p", "m", 0)
+    for record in records:
+        writer.keep(record)
+    writer.close(0)
+    assert list(read_run(path).records) == records
+
+
+def test_what_a_probe_alone_measures_is_shown_in_a_table_of_its_own(monkeypatch):
+    monkeypatch.setitem(REPORTS, "p", f"{__name__}:questions_and_none")
+    runs = [Run("p:a=1", "m", seed, (Record(ask("a", "a", "b"), Reply("a")),), 0)
+            for seed in (0, 1)]  # fmt: skip
+    rows = rows_of([*runs, Run("p:a=1", "m", 2, (), None), Run("other", "m", 0, (), 0)])
+    assert [row.more for row in rows] == [{"questions": 2.0, "nothing": None}, {}]
+    shown = tables(rows).split("p:a=1: what it measures besides\n")[1]
+    assert [line.split() for line in shown.splitlines()[:2]] == [
+        ["memory", "questions", "nothing"], ["m", "2", "-"]]  # fmt: skip
+
+
+def questions_and_none(runs):
+    return {"questions": float(sum(len(run.asked) for run in runs)), "nothing": None}
