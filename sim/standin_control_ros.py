@@ -42,7 +42,7 @@ from sim.black_box import BlackBox
 from sim.franka_server import SceneHand, exchange
 from sim.trajectory_controller import Point, TrajectoryController
 
-__all__ = ["JOINTS", "MISBEHAVE", "Controllers", "main"]
+__all__ = ["JOINTS", "MISBEHAVE", "Controllers", "as_a_manager", "main"]
 
 MISBEHAVE = "/standin/misbehave"
 JOINTS = tuple(f"fr3_joint{k}" for k in range(1, 8))
@@ -222,11 +222,20 @@ class _Arm:
         return {"q": self._controller.q, "dq": self._controller.v}
 
 
+def as_a_manager() -> None:
+    """Before it joins ROS: run in real time as a controller manager does, where that is allowed.
+
+    Shared memory would have it wait for those who do not.
+    """
+    os.environ.setdefault("FASTDDS_BUILTIN_TRANSPORTS", "UDPv4")
+    with contextlib.suppress(PermissionError):
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(2))
+
+
 def main() -> None:
     """Run until the scene ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with contextlib.suppress(PermissionError):  # as a controller manager does
-        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(2))
+    as_a_manager()
     rclpy.init(args=[])
     made = Controllers()
     ends = [socket.socket(fileno=int(number)) for number in sys.argv[1:3]]

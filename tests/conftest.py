@@ -38,7 +38,8 @@ def ros_domain(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     """A free ROS domain, set in the environment together with discovery on this host only.
 
     It is held for the length of the test as a launch holds its own, so that test runs and launches
-    at the same time never hear each other; what the test itself launches is told so.
+    at the same time never hear each other; what the test itself launches is told so. Without
+    shared memory, as in a launch: its locks outlive who was killed, and keep others waiting.
     """
     start = os.getpid() % len(DOMAINS)
     for shift in range(len(DOMAINS)):
@@ -50,6 +51,7 @@ def ros_domain(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
             monkeypatch.setenv(CLAIMED, str(domain))
             monkeypatch.setenv("ROS_DOMAIN_ID", str(domain))
             monkeypatch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+            monkeypatch.setenv("FASTDDS_BUILTIN_TRANSPORTS", "UDPv4")
             yield domain
             return
     pytest.fail("all ROS domains are taken")

@@ -32,6 +32,9 @@ CONNECT_S, HOMING_S = 20.0, 30.0
 STUCK_S = 2 * CONNECT_S
 """A process that has not said a word for so long since it was started will not."""
 TRIES = 3
+ASK_S = 1.0
+"""An arm that has not taken `start` by then is asked again: it may have been `lost` for a moment,
+or in motion still."""
 LAPSED = "way_lapsed"
 """The event of an arm that brakes on its way to a goal, since nobody wanted it to go on."""
 REPORTING = ("idle", "following", "stopping")
@@ -49,6 +52,8 @@ class _Driver:
     state: ArmState | None = None
     hand: dict[str, Any] = field(default_factory=dict)
     heard_s: float = field(default_factory=time.monotonic)
+    entered: int = 0
+    """How many modes it has come into."""
     told_m: float | None = None
     widths: int = 0
     """How many it was told."""
@@ -131,6 +136,7 @@ class Drivers:
 
     def _enter(self, arm: str, driver: _Driver, mode: str, fault: str) -> None:
         was, driver.mode, driver.fault = driver.mode, mode, fault
+        driver.entered += mode != was
         if was in ("following", "stopping") and mode in ("fault", "lost"):
             self._events.append(("robot_fault", f"{arm} arm: {fault}"))
 
@@ -233,17 +239,19 @@ class Drivers:
         begun, limit_s = time.monotonic(), CONNECT_S
         if self._cell.raw["hands"]["home"]:
             limit_s += HOMING_S
-        asked = dict.fromkeys(ARMS, "")
+        asked = dict.fromkeys(ARMS, ((0, 0), begun))
         failed = dict.fromkeys(ARMS, 0)
         homing: set[str] = set()
         while True:
             heed()
             self._renew()
             for arm in ARMS:
-                mode = self.mode(arm)
-                if mode == asked[arm] or mode not in ("fault", "idle"):
+                mode, driver = self.mode(arm), self._all["arm", arm]
+                entered = driver.process.pid, driver.entered
+                overdue = mode == "idle" and time.monotonic() - asked[arm][1] > ASK_S
+                if mode not in ("fault", "idle") or (entered == asked[arm][0] and not overdue):
                     continue
-                asked[arm] = mode
+                asked[arm] = entered, time.monotonic()
                 self.tell(arm, "recover" if mode == "fault" else "start")
                 failed[arm] += mode == "fault"
                 if failed[arm] > TRIES:

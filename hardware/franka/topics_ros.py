@@ -21,8 +21,6 @@ from rclpy.serialization import deserialize_message
 __all__ = ["Topics", "ahead_of_others", "under"]
 
 NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
-
-
 LEAVE_S = 2.0
 
 
@@ -32,7 +30,12 @@ def under(namespace: str, name: str) -> str:
 
 
 def ahead_of_others() -> None:
-    """Where that is allowed, let this process run before all that is not real-time."""
+    """Where that is allowed, let this process run before all that is not real-time.
+
+    Before it joins ROS. It never waits for a lock that others hold, then: Fast DDS's shared memory
+    has such locks, and on a busy machine who holds one may not run for seconds. UDP has none.
+    """
+    os.environ.setdefault("FASTDDS_BUILTIN_TRANSPORTS", "UDPv4")
     with contextlib.suppress(PermissionError):
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
 

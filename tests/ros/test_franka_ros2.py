@@ -27,7 +27,8 @@ SHAPE = np.array([1, 0.5, -1, 0.5, 1, -0.5, 1]) / 2
 CONTROLLERS = """
 import time
 import rclpy
-from sim.standin_control_ros import Controllers
+from sim.standin_control_ros import Controllers, as_a_manager
+as_a_manager()
 rclpy.init()
 made = Controllers()
 print("ready", flush=True)

@@ -46,6 +46,22 @@ def test_nothing_moves_before_it_is_got_ready_and_hands_find_their_ends_then(dri
     assert [drivers.width(arm) for arm in ARMS] == [0.08] * 2
 
 
+def test_an_arm_that_did_not_take_its_start_is_asked_again(drivers, monkeypatch):
+    monkeypatch.setattr(module, "ASK_S", 0.2)
+    arm, refused = drivers._all["arm", "left"], []
+    send = arm.link.send
+
+    def lossy(message):
+        if message == {"do": "start"} and len(refused) < 2:
+            refused.append(message)
+            return True
+        return send(message)
+
+    monkeypatch.setattr(arm.link, "send", lossy)
+    drivers.ready(drivers.poll)
+    assert len(refused) == 2 and drivers.mode("left") == "following"
+
+
 def test_an_arm_that_hangs_is_not_ready_and_its_process_is_replaced(drivers, monkeypatch):
     drivers.ready(drivers.poll)
     monkeypatch.setattr(module, "HUNG_S", 0.5)
