@@ -50,6 +50,8 @@ setup(
             "layout_node = bench_tasks.ros.start:layout",
             "planner_node = bench_tasks.ros.start:planner",
             "policy_node = bench_tasks.ros.start:policy",
+            "memory_node = bench_tasks.ros.start:memory",
+            "probe_node = bench_tasks.ros.start:probe",
             "safety_node = bench_tasks.ros.start:safety",
             "task_node = bench_tasks.ros.start:task",
             "recorder_node = bench_tasks.ros.start:recorder",

@@ -23,8 +23,8 @@ import bench_tasks
 from bench_tasks.errors import BenchError, UsageError
 
 __all__ = [
-    "RunManifest", "environment", "episode_manifest", "read_json", "replacing", "utc_now",
-    "writable_folder", "write_json",
+    "RunManifest", "environment", "episode_manifest", "read_json", "replacing",
+    "stamped_folder", "utc_now", "writable_folder", "write_json",
 ]  # fmt: skip
 
 FORMAT_VERSION = 1
@@ -39,6 +39,11 @@ _PACKAGES = (
 def utc_now() -> str:
     """The time now, UTC, as ISO 8601 to the second."""
     return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def stamped_folder() -> Path:
+    """A folder for results, named by the time: for who names none."""
+    return Path(f"results/{datetime.datetime.now(datetime.timezone.utc):%Y%m%dT%H%M%SZ}")
 
 
 def packages() -> dict[str, str]:

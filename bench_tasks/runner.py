@@ -6,7 +6,6 @@ policies; both are imported when a run begins.
 
 from __future__ import annotations
 
-import datetime
 import time
 import traceback
 from collections.abc import Callable, Sequence
@@ -31,6 +30,7 @@ from bench_tasks.manifest import (
     RunManifest,
     episode_manifest,
     read_json,
+    stamped_folder,
     write_json,
 )
 from bench_tasks.protocols import Planner, Policy, World
@@ -72,8 +72,7 @@ def check(config: RunConfig) -> RunConfig:
     from policies import check_planner, check_policy
 
     if not config.out:
-        now = datetime.datetime.now(datetime.timezone.utc)
-        config = replace(config, out=f"results/{now:%Y%m%dT%H%M%SZ}")
+        config = replace(config, out=str(stamped_folder()))
     config.checked()
     if config.jobs > 1 and config.planner.partition(":")[0].strip() == "human":
         raise UsageError(f"planner human needs the terminal: jobs must be 1, got {config.jobs}")

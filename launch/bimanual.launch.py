@@ -12,17 +12,6 @@ from launch_ros.actions import Node
 from bench_tasks.commands import launch_args
 from bench_tasks.errors import BenchError
 
-ENVIRONMENT = {
-    # The five processes share few cores; a linear algebra thread pool each would fight for them.
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    # Shared memory segments outlive a killed process, and small messages go faster without.
-    "FASTDDS_BUILTIN_TRANSPORTS": "UDPv4",
-    # A simulation on this machine is nobody else's business.
-    "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
-    "PYTHONUNBUFFERED": "1",
-}
-
 CELLS = {
     "franka": ("franka_world", {
         "standin": "standin_franka", "standin_ros2": "standin_ros2_control",
@@ -63,7 +52,7 @@ def nodes(context):
 
     variables = [
         SetEnvironmentVariable(name, os.environ.get(name, value))
-        for name, value in ENVIRONMENT.items()
+        for name, value in launch_args.ENVIRONMENT.items()
     ]
     pictures = {**streams, "image_size": config.image_size}
     # With a safety node the world is told what that lets through, and nothing else.

@@ -27,6 +27,7 @@ TOPICS = {
     "/safety/action_chunk": "bench_interfaces/msg/ActionChunk",
     "/episode/events": "bench_interfaces/msg/EpisodeEvent",
     "/episode/verdict": "bench_interfaces/msg/Verdict",
+    "/talk/utterance": "bench_interfaces/msg/Utterance",
 }
 """Recorded topics and their types; pictures come on `/<camera>/image_raw/compressed`."""
 

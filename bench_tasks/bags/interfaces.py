@@ -94,6 +94,17 @@ float64[9] k                # pinhole intrinsics in pixels, row-major, no distor
 float64[7] pose             # optical frame (z forward) in the world: x y z qw qx qy qz
 uint8[] data                # 16-bit grey PNG: distance along the optical axis, mm; 0: not known
 """,
+    "bench_interfaces/msg/Utterance": """
+builtin_interfaces/Time stamp
+string id
+string session
+string speaker
+string text
+string about
+bool shown
+string picture
+string caption
+""",
     "bench_interfaces/msg/EpisodeEvent": """
 builtin_interfaces/Time stamp
 uint64 seq

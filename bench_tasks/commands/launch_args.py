@@ -22,7 +22,10 @@ from bench_tasks.streams import parse_streams
 from bench_tasks.vocabulary import AXES, FR3_PAIR
 from bench_tasks.yaml_shape import shipped as shipped_with
 
-__all__ = ["ARGUMENTS", "RENAMED", "Settings", "read", "refuse_undeclared", "summary"]
+__all__ = [
+    "ARGUMENTS", "ENVIRONMENT", "RENAMED", "Settings", "flag", "read", "refuse_undeclared",
+    "summary", "whole",
+]  # fmt: skip
 
 ROBOTS = ("sim", "franka", "unitree")
 EMBODIMENTS = {"franka": FR3_PAIR, "unitree": "g1"}
@@ -40,6 +43,18 @@ FIRST_TASKS = (
     "cover_blocks",
 )
 """One of each tier and way of working together: what a first run evaluates, within 2 minutes."""
+
+ENVIRONMENT = {
+    # A run's processes share few cores; a linear algebra thread pool each would fight for them.
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    # Shared memory segments outlive a killed process, and small messages go faster without.
+    "FASTDDS_BUILTIN_TRANSPORTS": "UDPv4",
+    # A simulation on this machine is nobody else's business.
+    "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
+    "PYTHONUNBUFFERED": "1",
+}
+"""What nodes are started with, unless the environment has it already."""
 
 ARGUMENTS: dict[str, tuple[str, str]] = {
     "tasks": (
@@ -106,7 +121,8 @@ class Settings:
     cell: str = ""
 
 
-def _whole(name: str, text: str) -> int:
+def whole(name: str, text: str) -> int:
+    """A whole number; UsageError names the argument whose text is none."""
     try:
         return int(text)
     except ValueError:
@@ -120,7 +136,8 @@ def _seconds(name: str, text: str) -> float:
         raise UsageError(f"{name} must be a number of seconds, got {text!r}") from None
 
 
-def _flag(name: str, text: str) -> bool:
+def flag(name: str, text: str) -> bool:
+    """True or false; UsageError names the argument whose text is neither."""
     flags = {"true": True, "false": False}
     if text.lower() not in flags:
         raise UsageError(f"{name} must be true or false, got {text!r}")
@@ -151,8 +168,8 @@ def read(given: Mapping[str, str]) -> Settings:
     config = RunConfig(
         tasks=tuple(tasks.names()) if chosen == ("all",) else chosen,
         planner=given["planner"], policy=given["policy"],
-        episodes=_whole("episodes", given["episodes"]), seed=_whole("seed", given["seed"]),
-        out=given["out"], record=_flag("record", given["record"]), latency=given["latency"],
+        episodes=whole("episodes", given["episodes"]), seed=whole("seed", given["seed"]),
+        out=given["out"], record=flag("record", given["record"]), latency=given["latency"],
         vary=() if given["vary"] == "none" else AXES if given["vary"] == "all" else vary,
         image_size=given["image_size"],
         # Nodes may run in another folder.
@@ -160,7 +177,7 @@ def read(given: Mapping[str, str]) -> Settings:
         else str(Path(given["objects"]).absolute()),
         dynamics=str(Path(given["dynamics"]).absolute()) if given["dynamics"] else "",
         execution=given["execution"], policy_latency=given["policy_latency"],
-        execute=_whole("execute", given["execute"]),
+        execute=whole("execute", given["execute"]),
         policy_deadline_s=_seconds("policy_deadline_s", given["policy_deadline_s"]),
     )  # fmt: skip
     robot = _one_of("robot", given["robot"], ROBOTS)
@@ -218,8 +235,8 @@ def refuse_undeclared(words: Sequence[str], file: str, declared: Collection[str]
 def _safety(given: Mapping[str, str], config: RunConfig) -> dict[str, Any]:
     """What is asked of the safety node; UsageError when a real robot would be without one."""
     real = given["robot"] != "sim"
-    asked = real if given["safety"] == "auto" else _flag("safety", given["safety"])
-    confirm, dry_run = _flag("confirm", given["confirm"]), _flag("dry_run", given["dry_run"])
+    asked = real if given["safety"] == "auto" else flag("safety", given["safety"])
+    confirm, dry_run = flag("confirm", given["confirm"]), flag("dry_run", given["dry_run"])
     if real and not asked:
         raise UsageError(f"safety must be true for robot {given['robot']}, got false")
     robots = tuple(shipped_with("hardware.limits"))

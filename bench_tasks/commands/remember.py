@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from bench_tasks.probes.stills import Render
     from bench_tasks.probes.tables import Row
 
-__all__ = ["add", "played", "run"]
+__all__ = ["add", "check_live", "played", "renderer", "run", "run_path"]
 
 
 def add(parser: argparse.ArgumentParser, number: Callable, names: Callable) -> None:
@@ -188,13 +188,13 @@ def played(
     for spec in memories:
         check_memory(spec)
     paths = {
-        (probe, memory, seed): out / f"{_slug(probe)}-{seed}" / f"{_slug(memory)}{SUFFIX}"
+        (probe, memory, seed): Path(f"{run_path(out, probe, memory, seed)}{SUFFIX}")
         for probe in kinds for seed in seeds for memory in memories
     }  # fmt: skip
     for path in paths.values():
         if path.exists():
             raise UsageError(f"{path} exists already: choose another folder")
-    render = _render(pictures, kinds.values())
+    render = renderer(pictures, kinds.values())
     runs: list[Run] = []
     for (probe, spec, seed), path in paths.items():
         store = path.with_suffix(".sqlite")
@@ -218,7 +218,23 @@ def played(
     return runs
 
 
-def _render(pictures: Path, kinds: Iterable[ProbeKind]) -> Render | None:
+def run_path(out: Path, probe: str, memory: str, seed: int) -> Path:
+    """Where in `out` a run lies: its bag, or its file when a suffix is put behind."""
+    return out / f"{_slug(probe)}-{seed}" / _slug(memory)
+
+
+def check_live(memory: str) -> None:
+    """UsageError when there is no such memory, or it cannot be asked over ROS."""
+    from policies.memory import make_memory
+
+    made = make_memory(memory)
+    made.close()
+    if hasattr(made, "tell"):
+        raise UsageError(f"memory {memory} must be told what to recall, and no topic says it: "
+                         "use bench_tasks remember run")  # fmt: skip
+
+
+def renderer(pictures: Path, kinds: Iterable[ProbeKind]) -> Render | None:
     """What draws pictures, if any of the probes has some."""
     if not any(kind.pictured for kind in kinds):
         return None
@@ -232,7 +248,7 @@ def _write(args: argparse.Namespace) -> int:
     from bench_tasks.probes.h2hmem_writer import write_dialogue
 
     kind = make_probe(args.probe)
-    render = _render(args.pictures, [kind])
+    render = renderer(args.pictures, [kind])
     folders = [args.out / f"dialogue{k + 1}" for k in range(args.seeds)]
     for k, folder in enumerate(folders):
         write_dialogue(kind.steps(args.seed + k, render), folder)

@@ -24,6 +24,7 @@ __all__ = ["PROBES", "REPORTS", "ProbeKind", "make_probe", "report"]
 
 PROBES: dict[str, str] = {
     "conversations": "bench_tasks.probes.conversations:Conversations",
+    "bag": "bench_tasks.probes.bags:BagProbe",
     "h2hmem": "bench_tasks.probes.h2hmem:H2HMem",
 }
 """Name of a probe -> where its class is."""

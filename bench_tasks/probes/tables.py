@@ -13,6 +13,7 @@ from typing import Any
 from bench_tasks.errors import UsageError
 from bench_tasks.manifest import environment, utc_now
 from bench_tasks.probes import report
+from bench_tasks.probes.bags import probe_bags, read_bag
 from bench_tasks.probes.runs import FORMAT_VERSION, SUFFIX, Run, read_run
 from bench_tasks.probes.scores import Score, best_constant, costs, score, split
 
@@ -51,11 +52,12 @@ class Row:
 
 
 def read_runs(folder: Path) -> list[Run]:
-    """All runs in a folder and below; UsageError when there is none."""
+    """All runs in a folder and below, files and bags; UsageError when there is none."""
     files = [folder] if folder.is_file() else sorted(folder.rglob(f"*{SUFFIX}"))
-    if not files:
-        raise UsageError(f"no *{SUFFIX} in {folder}")
-    return [read_run(path) for path in files]
+    bags = probe_bags(folder) if folder.is_dir() else []
+    if not files and not bags:
+        raise UsageError(f"no *{SUFFIX} and no bag of a probe in {folder}")
+    return [*map(read_run, files), *map(read_bag, bags)]
 
 
 def rows_of(runs: Iterable[Run]) -> list[Row]:

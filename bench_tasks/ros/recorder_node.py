@@ -38,7 +38,7 @@ from bench_tasks.ros.node_ros import main as run_node
 __all__ = ["RecorderNode", "main"]
 
 STATE_TOPIC = "/world/state"
-CAST = ("world", "planner", "policy", "safety", "task")
+CAST = ("world", "planner", "policy", "safety", "task", "memory", "probe")
 """Whose deaths a recording that is cut off tells of."""
 READ_EVERY_S = 0.05
 """How long messages may lie in the middleware, which keeps thousands."""
@@ -139,7 +139,9 @@ class RecorderNode(BenchNode):
         if request.start:
             return answer(response, lambda: self._start(Path(request.path), more))
         expected = more.pop("expected", {})
-        self._last_seq, self._expected = request.last_seq if expected else -1, expected
+        # Without a scene there was no world, and a probe alone has no states.
+        self._last_seq = request.last_seq if "/world/scene" in expected else -1
+        self._expected = expected
         self._pictures = more.pop("pictures", {})
         # The messages come on this node's one thread: it must not wait for them here.
         response.waiting = bool(

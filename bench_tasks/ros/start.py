@@ -10,8 +10,8 @@ import os
 import signal
 
 __all__ = [
-    "franka_check", "franka_world", "layout", "planner", "policy", "recorder", "safety",
-    "standin_franka", "standin_g1", "standin_ros2_control", "task", "unitree_check",
+    "franka_check", "franka_world", "layout", "memory", "planner", "policy", "probe", "recorder",
+    "safety", "standin_franka", "standin_g1", "standin_ros2_control", "task", "unitree_check",
     "unitree_world", "world",
 ]  # fmt: skip
 
@@ -35,6 +35,16 @@ def planner() -> None:
 def policy() -> None:
     """Start the node `policy`."""
     _start("policies.policy_node")
+
+
+def memory() -> None:
+    """Start the node `memory`."""
+    _start("policies.memory_node")
+
+
+def probe() -> None:
+    """Start the node `probe`."""
+    _start("bench_tasks.ros.probe_node")
 
 
 def safety() -> None:

@@ -117,4 +117,4 @@ def test_what_is_written_in_the_published_layout_is_played_and_its_faults_are_to
 
 def test_a_folder_without_runs_is_named(capsys, tmp_path):
     status, _, err = ran(capsys, "score", tmp_path)
-    assert status == 2 and f"no *.run.jsonl in {tmp_path}" in err
+    assert status == 2 and f"no *.run.jsonl and no bag of a probe in {tmp_path}" in err

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from bench_tasks.probes.bags import probe_bags
 from bench_tasks.verdicts import score_files
 
 pytestmark = pytest.mark.ros
@@ -133,6 +134,24 @@ def test_a_launch_evaluates_reports_and_leaves_nothing(launch, nodes, tmp_path):
     assert {key: score.execution[key] for key in how} == how
     assert launch("rescore.launch.py", f"dir:={out}").wait(LIMIT_S) == 0, log(tmp_path)
     assert len(list(out.glob("scores-*.json"))) == 2
+
+
+def test_a_memory_probe_has_a_launch_of_its_own(launch, nodes, tmp_path):
+    out, file = tmp_path / "out", "memory.launch.py"
+    for wrong, message in (
+        ("memory:=elephant", "unknown memory 'elephant': choose from "),
+        ("memory:=oracle", "memory oracle must be told what to recall"),
+        ("probe:=quiz", "unknown probe 'quiz': choose from "),
+        ("seeds:=0", "seeds must be 1 or more and seed 0 or more, got 0 and 0"),
+        ("planner:=expert", "unknown launch argument 'planner': choose from "),
+    ):
+        assert launch(file, wrong, f"out:={out}").wait(60) == 2
+        (line,) = log(tmp_path).strip().splitlines()
+        assert line.startswith(f"{file}: {message}") and not out.exists()
+    probe = "conversations:sessions=3,questions=1,attributes=4,small_talk=2,mode=text"
+    assert launch(file, f"probe:={probe}", f"out:={out}").wait(LIMIT_S) == 0, log(tmp_path)
+    assert len(list(out.glob("memory-*.json"))) == 1 and len(probe_bags(out)) == 1
+    assert node_pids(nodes.domain) == {} and "Traceback" not in log(tmp_path)
 
 
 def test_the_humanoid_has_a_launch_of_its_own(launch, nodes, tmp_path):

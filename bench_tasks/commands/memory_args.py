@@ -1,0 +1,46 @@
+"""The arguments of `memory.launch.py`, checked before any process is started; no ROS needed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from bench_tasks.commands.launch_args import flag, whole
+from bench_tasks.commands.remember import check_live
+from bench_tasks.errors import UsageError
+from bench_tasks.manifest import stamped_folder, writable_folder
+from bench_tasks.probes import make_probe
+from bench_tasks.ros.domain import claim_domain
+
+__all__ = ["ARGUMENTS", "read"]
+
+ARGUMENTS: dict[str, tuple[str, str]] = {
+    "probe": ("conversations", "what is said and asked: name or name:key=value,..."),
+    "memory": ("structured", "what remembers and answers: name or name:key=value,..."),
+    "seeds": ("1", "how many times it is played, each with a seed of its own"),
+    "seed": ("0", "the first one; each further one adds 1"),
+    "record": ("true", "one bag for each seed, which can be scored again; false: the table only"),
+    "out": ("", "folder for bags and results; default results/<UTC time>"),
+    "pictures": ("results/stills", "where rendered pictures are kept for the next time"),
+}
+"""Launch argument -> (default, description)."""
+
+
+def read(given: Mapping[str, str]) -> dict[str, Any]:
+    """Parameters of the node `probe` from the texts of all `ARGUMENTS`.
+
+    UsageError in one line names the first wrong one, or the ROS domain if another run uses it.
+    """
+    seeds, seed = (whole(name, given[name]) for name in ("seeds", "seed"))
+    if seeds < 1 or seed < 0:
+        raise UsageError(f"seeds must be 1 or more and seed 0 or more, got {seeds} and {seed}")
+    make_probe(given["probe"])
+    check_live(given["memory"])
+    record = flag("record", given["record"])
+    claim_domain()
+    out = writable_folder(Path(given["out"]).absolute() if given["out"] else stamped_folder())
+    return {
+        "probe": given["probe"], "memory": given["memory"], "seeds": seeds, "seed": seed,
+        "record": record, "out": str(out), "pictures": str(Path(given["pictures"]).absolute()),
+    }  # fmt: skip

@@ -1,0 +1,76 @@
+"""A memory probe over ROS: what was said on topics, and the same from its bag."""
+
+from __future__ import annotations
+
+import json
+import signal
+
+import pytest
+
+from bench_tasks.cli import main as cli
+from bench_tasks.commands.remember import run_path
+from bench_tasks.probes.bags import probe_bags, read_bag
+from bench_tasks.probes.player import play
+from bench_tasks.probes.scores import score
+from bench_tasks.probes.stream import Item
+from bench_tasks.probes.tables import rows_of
+
+pytestmark = pytest.mark.ros
+PROBE = "conversations:sessions=3,questions=1,attributes=4,small_talk=2,mode=text"
+
+
+def start(nodes, out, probe=PROBE, memory="structured", **more):
+    nodes.start("memory", memory=memory)
+    nodes.start("recorder")
+    nodes.start("probe", probe=probe, memory=memory, out=str(out), **more)
+
+
+def test_a_probe_over_ros_is_the_same_as_in_one_process_and_from_its_bag(nodes, tmp_path):
+    from bench_tasks.probes import make_probe
+    from policies.memory import make_memory
+
+    live = tmp_path / "live"
+    start(nodes, live, seeds=2)
+    assert nodes.wait("probe") == 0, nodes.log("probe")
+    bags = probe_bags(live)
+    assert len(bags) == 2
+    for seed, bag in enumerate(bags):
+        run = read_bag(bag)
+        alone = play(make_probe(PROBE).steps(seed), make_memory("structured"))
+        assert [r.step for r in run.records] == [r.step for r in alone]
+        assert [r.reply for r in run.records] == [r.reply for r in alone]
+        assert not any(r.error for r in run.records)
+        assert run.storage_bytes and score(run.records).right == score(alone).right > 0
+        again = play(make_probe(f"bag:dir={live}").steps(seed), make_memory("structured"))
+        assert [r.reply for r in again] == [r.reply for r in run.records]
+    # The command scores bags as it does files of runs.
+    assert cli(["remember", "score", str(live)]) == 0
+    (first, second) = sorted(live.glob("memory-*.json"))
+    rows = [json.loads(path.read_text())["rows"] for path in (first, second)]
+    assert rows[0][0]["total"] == rows[1][0]["total"]
+
+
+@pytest.mark.slow
+def test_pictures_come_on_a_camera_topic_and_lie_in_the_bag_as_they_were(nodes, tmp_path):
+    stills = tmp_path / "stills"
+    start(nodes, tmp_path / "live", PROBE.replace("mode=text", "mode=image"), pictures=str(stills))
+    assert nodes.wait("probe", 120) == 0, nodes.log("probe")
+    (bag,) = probe_bags(tmp_path / "live")
+    pictures = [r.step.picture for r in read_bag(bag).records if isinstance(r.step, Item)]
+    kept = {path.read_bytes() for path in stills.rglob("*.jp*g")}
+    seen = [picture.data for picture in pictures if picture is not None]
+    assert seen and set(seen) <= kept
+
+
+def test_a_run_that_is_cut_off_is_not_scored_and_a_lost_memory_is_named(nodes, tmp_path):
+    start(nodes, tmp_path / "live", seeds=50)
+    nodes.wait_for_file(run_path(tmp_path / "live", PROBE, "structured", 1) / "manifest.json")
+    nodes.running["memory"].send_signal(signal.SIGKILL)
+    assert nodes.wait("probe") == 1
+    assert "node /memory is gone" in nodes.log("probe")
+    nodes.running["recorder"].send_signal(signal.SIGINT)
+    assert nodes.wait("recorder") == 0
+    runs = [read_bag(bag) for bag in probe_bags(tmp_path / "live")]
+    assert [run.storage_bytes is None for run in runs][-1]
+    (row,) = rows_of(runs)
+    assert (row.seeds, row.unfinished) == (len(runs), 1) and row.total.count > 0
