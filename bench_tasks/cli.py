@@ -224,7 +224,7 @@ def _list(args: argparse.Namespace) -> int:
     found = [
         {"name": t.name, "tier": t.tier, "mode": t.mode, "kind": t.kind, "robot": t.embodiment,
          "summary": t.summary}
-        for t in (tasks.get(name) for name in tasks.names(None))
+        for t in map(tasks.get, (*tasks.names(None), *tasks.names(None, apart=True)))
     ]
     if args.json:
         print(json.dumps(found, indent=1))

@@ -6,7 +6,7 @@ The ROS task node runs this same code over proxies, so both ways of running give
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Protocol
@@ -16,10 +16,11 @@ import numpy as np
 from bench_tasks.errors import BenchError, GoneNode, SafetyStop, UsageError, trace_of, unknown
 from bench_tasks.execution import CALL, Execution
 from bench_tasks.protocols import Planner, Policy, World
-from bench_tasks.tasks.base import Ask, MoveObjects, Show, Task, Wait
+from bench_tasks.tasks.base import Ask, Happening, MoveObjects, Show, Task, Tell, Wait
 from bench_tasks.verdicts.dreams import DREAM
 from bench_tasks.verdicts.monitor import Monitor
 from bench_tasks.verdicts.teamwork import PARTNER
+from bench_tasks.view import View
 from bench_tasks.vocabulary import (
     ActionChunk,
     Answer,
@@ -169,8 +170,9 @@ class _Run:
         )
         self.keyframe()
 
-    def prologue(self) -> None:
-        for step in self.task.prologue(self.scene):
+    def play(self, steps: Iterable[Happening]) -> None:
+        """Let happen what the task says, whoever does it."""
+        for step in steps:
             if isinstance(step, Wait):
                 self.hold(step.duration_s)
             elif isinstance(step, MoveObjects):
@@ -182,6 +184,10 @@ class _Run:
                 seen = self.observe(self.planner)
                 self._call("planner", partial(self.planner.observe, seen))
                 self.keyframe()
+            elif isinstance(step, Tell):
+                self.event("said", lines=[list(line) for line in step.lines])
+                heard = Observation(self.state, heard=step.lines)
+                self._call("planner", partial(self.planner.observe, heard))
             elif isinstance(step, Ask):
                 self._ask(step)
 
@@ -238,7 +244,8 @@ class _Run:
         if self.task.goal(self.scene) is None:
             return
         self.event("act")
-        turn = 0
+        began, turn, after = self.state, 0, -1
+        """`after` is the turn of the last plan that the task reacted to."""
         refusal: dict = {}
         while not self.monitor.finished:
             if self.state.stamp_ns >= self.task.time_limit_s * 1e9:
@@ -254,6 +261,9 @@ class _Run:
                 continue
             if chunk.detail.get("status") != "idle":
                 self.event("plan_result", **chunk.detail)
+            if after < turn - 1 and not refusal:
+                after = turn - 1
+                self.play(self.task.react(View(self.scene, self.state, began), after))
             if turn >= self.task.max_plans:
                 if refusal:
                     raise _End(f"malformed plan: {refusal['reason']}")
@@ -264,6 +274,8 @@ class _Run:
                 break
             refusal = answer
             turn += 1
+        if after < turn - 1:
+            self.play(self.task.react(View(self.scene, self.state, began), turn - 1))
 
     def _infer(self, observation: Observation) -> ActionChunk:
         state = observation.state
@@ -331,7 +343,7 @@ def run_episode(
     cause = ""
     try:
         run.begin()
-        run.prologue()
+        run.play(task.prologue(run.scene))
         run.act()
     except _End as end:
         cause = str(end)

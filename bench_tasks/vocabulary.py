@@ -262,10 +262,14 @@ class CameraFrame:
 
 @dataclass(frozen=True)
 class Observation:
-    """What planner and policy see: the state, and the pictures that were asked for."""
+    """What planner and policy see: the state, and the pictures that were asked for.
+
+    `heard` is what people say meanwhile, (speaker, words).
+    """
 
     state: WorldState
     frames: tuple[CameraFrame, ...] = ()
+    heard: tuple[tuple[str, str], ...] = ()
 
 
 def plain(value: Any) -> Any:

@@ -30,6 +30,7 @@ PLANNERS: dict[str, str] = {
     "smollm2": "policies.planners.smollm2:SmolLM2Planner",
     "replay": "policies.planners.replay:ReplayPlanner",
     "human": "policies.planners.human:HumanPlanner",
+    "remembering": "policies.planners.remembering:RememberingPlanner",
     "blind": "policies.planners.blind:BlindPlanner",
 }
 """Planner name -> where its class is."""

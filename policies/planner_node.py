@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from bench_interfaces.srv import Ask, Plan, ResetAgent
 
@@ -41,10 +41,11 @@ class PlannerNode(BenchNode):
     def _plan(self, request: Plan.Request, response: Plan.Response):
         def work() -> None:
             seen = _observation(request)
-            if request.observe_only:
-                self._planner.observe(seen)
-                return
             feedback = json.loads(request.feedback or "{}")
+            if request.observe_only:
+                heard = tuple((who, words) for who, words in feedback.get("heard", ()))
+                self._planner.observe(replace(seen, heard=heard))
+                return
             plan = self._planner.plan(
                 PlanRequest(request.instruction, seen, request.turn, feedback)
             )

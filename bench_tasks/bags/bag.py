@@ -82,7 +82,7 @@ def find_bags(folder: Path) -> list[Path]:
 def place_of(path: Path) -> tuple[str, int] | None:
     """Task and seed that a bag's folder `<task>/<seed>` stands for; None when it is no such."""
     path = path.absolute()
-    if path.parent.name in tasks.names(None) and re.fullmatch("[0-9]{1,19}", path.name):
+    if tasks.known(path.parent.name) and re.fullmatch("[0-9]{1,19}", path.name):
         return path.parent.name, int(path.name)
     return None
 

@@ -39,6 +39,9 @@ SENTENCES: dict[str, tuple[str, ...]] = {
         "I took the {object} and put it {place}.", "I moved the {object}, so it is {place} now.",
     ),
     "put_this": ("I have put this one {place}.", "This one went {place}, I moved it there."),
+    # What was so before something came in between, and what was seen to be done.
+    "was": ("Before, the {object} was {place}.",),
+    "saw": ("I saw that somebody {event}.",),
     # What somebody did; the reason may be told with it.
     "did": ("Today I {event}.", "Earlier on I {event}."),
     "because": ("I {event} because {reason}.", "The reason why I {event} is that {reason}."),
@@ -56,6 +59,15 @@ QUESTIONS: dict[str, tuple[str, ...]] = {
         "Tell me: what does {person} have as {attribute}?",
     ),
     "place": ("Where is the {object}?", "In which place will I find the {object}?"),
+    "place_before": (
+        "Where was the {object} before it was {place}?",
+        "In which place was the {object}, before it was {place}?",
+    ),
+    "what_moved": (
+        "Which of these has been moved: {things}?", "One may have been moved of {things}. Which?",
+    ),
+    "what_was": ("Which of these was {place} before: {things}?",
+                 "Of {things}: which one was {place} before?"),
     "place_of_word": (
         "Where is the thing that {person} calls {word}?",
         "{person} asks for {word}. Where does it lie?",

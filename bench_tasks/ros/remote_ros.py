@@ -216,12 +216,10 @@ class RemotePlanner:
         self._graph.planner_reset.call(ResetAgent.Request(scene=scene.to_json(), seed=seed))
 
     def observe(self, observation: Observation) -> None:
-        """Let the planner see."""
-        self._graph.plan.call(
-            put_frames(
-                PlanSrv.Request(state=_state(observation), observe_only=True), observation.frames
-            )
-        )
+        """Let the planner see and hear."""
+        heard = json.dumps({"heard": observation.heard}) if observation.heard else ""
+        message = PlanSrv.Request(state=_state(observation), observe_only=True, feedback=heard)
+        self._graph.plan.call(put_frames(message, observation.frames))
 
     def plan(self, request: PlanRequest) -> Plan:
         """Ask for the next steps; what they hold is checked by the conductor, as everywhere."""

@@ -10,28 +10,32 @@ from bench_tasks.errors import BenchError, UsageError, unknown
 from bench_tasks.tasks.base import Task
 from bench_tasks.vocabulary import FR3_PAIR
 
-__all__ = ["Task", "get", "names"]
+__all__ = ["Task", "get", "known", "names"]
 
 
 @cache
 def _registry() -> dict[str, Task]:
     found: dict[str, Task] = {}
     for module in pkgutil.iter_modules(__path__):
-        task = _load(module.name)
-        if task is not None:
+        for task in _load(module.name):
             found[task.name] = task
     return dict(sorted(found.items(), key=lambda item: (item[1].tier or 9, item[0])))
 
 
-def _load(module: str) -> Task | None:
-    """What a module calls TASK, None where it is no task's; UsageError if it cannot be loaded."""
+def _load(module: str) -> list[Task]:
+    """What a module calls TASK and CONTROL, if it does; UsageError if it cannot be loaded.
+
+    The control of a memory probe is the same without anything to be remembered.
+    """
     try:
-        task = getattr(importlib.import_module(f"{__name__}.{module}"), "TASK", None)
-        if task is not None and not isinstance(task, Task):
-            raise TypeError(f"TASK must be an instance of Task, got {task!r}")
-        if task is not None and not isinstance(getattr(task, "name", None), str):
-            raise TypeError("TASK has no name")
-        return task
+        loaded = importlib.import_module(f"{__name__}.{module}")
+        found = {k: v for k, v in vars(loaded).items() if k in ("TASK", "CONTROL")}
+        for name, task in found.items():
+            if not isinstance(task, Task):
+                raise TypeError(f"{name} must be an instance of Task, got {task!r}")
+            if not isinstance(getattr(task, "name", None), str):
+                raise TypeError(f"{name} has no name")
+        return list(found.values())
     except BenchError as error:
         reason = str(error)
     except Exception as error:
@@ -39,11 +43,20 @@ def _load(module: str) -> Task | None:
     raise UsageError(f"task module {module} cannot be loaded: {reason}")
 
 
-def names(embodiment: str | None = FR3_PAIR) -> list[str]:
-    """Names of the tasks for a robot (None: for any), by tier; probes last."""
+def names(embodiment: str | None = FR3_PAIR, apart: bool = False) -> list[str]:
+    """Names of the tasks for a robot (None: for any), by tier; probes last.
+
+    With `apart` those that are run only when they are asked for by name (`Task.apart`).
+    """
     return [
-        name for name, task in _registry().items() if embodiment in (None, task.embodiment)
-    ]
+        name for name, task in _registry().items()
+        if embodiment in (None, task.embodiment) and task.apart == apart
+    ]  # fmt: skip
+
+
+def known(name: str) -> bool:
+    """Whether there is a task called `name`."""
+    return name in _registry()
 
 
 def get(name: str) -> Task:

@@ -14,7 +14,10 @@ from bench_tasks.object_sets import Evolved
 from bench_tasks.view import View
 from bench_tasks.vocabulary import ARMS, FR3_PAIR, SKILLS, ObjectInfo, Question, Scene, SkillCall
 
-__all__ = ["Ask", "Check", "Goal", "Layout", "MoveObjects", "ObjectSpec", "Show", "Task", "Wait"]
+__all__ = [
+    "Ask", "Check", "Goal", "Happening", "Layout", "MoveObjects", "ObjectSpec", "Show", "Task",
+    "Tell", "Wait",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,13 @@ class MoveObjects:
 
 
 @dataclass(frozen=True)
+class Tell:
+    """People say something that the robot hears: (speaker, words), one after the other."""
+
+    lines: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
 class Ask:
     """Ask the planner; the answer scores `gold` where it says the same."""
 
@@ -77,6 +87,10 @@ class Ask:
     gold: dict[str, str]
     chance: float
     """Expected share of right answers of a guesser that knows the choices."""
+    evidence: tuple[str, ...] = ()
+    """Sentences, seen or heard before (`Task.sights`, `Tell`), that the answer rests on."""
+    wording: str = ""
+    """The question in the language of `probes.talk`, where its text is in another."""
 
     def __post_init__(self) -> None:
         """ValueError when nothing is asked for, or something that is not among the choices."""
@@ -85,6 +99,9 @@ class Ask:
         for item, value in self.gold.items():
             if value not in self.question.choices.get(item, ()):
                 raise ValueError(f"{self.question.name}: {item} {value!r} is not a choice")
+
+
+Happening = Wait | Show | MoveObjects | Tell | Ask
 
 
 @dataclass(frozen=True)
@@ -141,6 +158,8 @@ class Task(abc.ABC):
     """What the instruction ends with: the form of the actions, where it is not that of skills."""
     rests_on: ClassVar[Mapping[str, str]] = MappingProxyType({})
     """Object -> the one it stands on or in at the start; all others stand clear of each other."""
+    apart: ClassVar[bool] = False
+    """Whether it is left out where all tasks are named, and run only when it is asked for."""
     embodiment: ClassVar[str] = FR3_PAIR
     """The robot that it is for (see `bench_tasks.robots.embodiments`)."""
     time_limit_s: ClassVar[float] = 60.0
@@ -190,6 +209,33 @@ class Task(abc.ABC):
         """How far from level an object is carried, rad: what coordination is measured by."""
         return view.tilt(name)
 
-    def prologue(self, scene: Scene) -> tuple[Wait | Show | MoveObjects | Ask, ...]:
+    def prologue(self, scene: Scene) -> tuple[Happening, ...]:
         """What happens before the arms may move."""
+        return ()
+
+    # What a memory is needed for: see `policies.planners.remembering`.
+
+    def sights(self, view: View) -> tuple[str, ...]:
+        """What the cameras show, in sentences; `view.start` is what they showed the last time.
+
+        Of the present alone: what is hidden, or over, is not seen.
+        """
+        return ()
+
+    def recall(self, view: View) -> Ask | None:
+        """What must be remembered to go on from this state; None when nothing is.
+
+        A question of one item, whose choices are what `act` may be given.
+        """
+        return None
+
+    def act(self, view: View, turn: int, choice: str) -> list[tuple[SkillCall, ...]]:
+        """The next steps of one who knows everything but what `recall` asks, and believes this."""
+        return self.expert(view, turn)
+
+    def react(self, view: View, turn: int) -> tuple[Happening, ...]:
+        """What people do or say once the plan of this turn (from 0) has been carried out.
+
+        A function of the state alone, since a recording is judged without it; no `Ask`.
+        """
         return ()

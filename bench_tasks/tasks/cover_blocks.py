@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from bench_tasks.tasks.base import (
     Ask,
     Check,
     Goal,
+    Happening,
     Layout,
     MoveObjects,
     ObjectSpec,
@@ -30,6 +32,11 @@ def _half_height(scene: Scene, name: str) -> float:
     return scene.object(name).half_size_m[2]
 
 
+def _place(scene: Scene) -> str:
+    """Where the block is that is asked for."""
+    return next(p for p, b in scene.params["at"].items() if b == scene.params["target"])
+
+
 def _covered(view: View, block: str, cover: str) -> bool:
     offset = view.position(cover) - view.position(block)
     return bool(np.linalg.norm(offset[:2]) < 0.02 and view.touching(cover, "table"))
@@ -42,6 +49,8 @@ class CoverBlocks(Task):
     mode = "single"
     kind = "probe"
     summary = "see three blocks, they are covered, uncover the one asked for"
+    told = False
+    """Whether the instruction tells where the blocks are: the control."""
 
     def objects(self) -> tuple[ObjectSpec, ...]:
         """Three blocks and three covers."""
@@ -62,7 +71,8 @@ class CoverBlocks(Task):
             poses[f"{place}_cover"] = upright(PARKED_X_M, y, low)
             at[place] = f"{color}_block"
             covered[place] = upright(x, y + dy, low).tolist()
-        return Layout(
+        told = "".join(f" Before, the {b.replace('_', ' ')} was {p}." for p, b in at.items())
+        layout = Layout(
             poses,
             f"Before the covers were put on you saw a red, a green and a blue block. Uncover the "
             f"{target} block: lift its cover and put it aside. Touch no other cover.",
@@ -76,27 +86,43 @@ class CoverBlocks(Task):
                 "be lifted and put aside, no other one touched.",
             ),
         )
+        if not self.told:
+            return layout
+        return replace(layout, instruction=layout.instruction + told, paraphrases=())
 
-    def prologue(self, scene: Scene) -> tuple[Wait | Show | MoveObjects | Ask, ...]:
+    def prologue(self, scene: Scene) -> tuple[Happening, ...]:
         """Show, cover, ask."""
-        at, target = scene.params["at"], scene.params["target"]
-        place = next(p for p, block in at.items() if block == target)
-        question = Question(
-            "where",
-            f"Under which cover is the {target.replace('_', ' ')}: left, middle or right?",
-            {target: PLACES},
-        )
         covers = {f"{p}_cover": tuple(scene.params["covered"][p]) for p in PLACES}
         return (
             Wait(0.5), Show("blocks in view"), Wait(0.5), MoveObjects(covers), Wait(0.5),
-            Show("blocks covered"), Ask(question, {target: place}, chance=1 / 3),
+            Show("blocks covered"), self._asked(scene),
         )
+
+    def _asked(self, scene: Scene) -> Ask:
+        target, place = scene.params["target"], _place(scene)
+        name = target.replace("_", " ")
+        question = Question(
+            "where", f"Under which cover is the {name}: left, middle or right?", {target: PLACES}
+        )
+        return Ask(question, {target: place}, 1 / 3, (f"The {name} is {place}.",),
+                   f"Where is the {name}?")  # fmt: skip
+
+    def sights(self, view: View) -> tuple[str, ...]:
+        """Where the blocks are that are not covered."""
+        return tuple(
+            f"The {block.replace('_', ' ')} is {place}."
+            for place, block in view.scene.params["at"].items()
+            if not any(_covered(view, block, f"{p}_cover") for p in PLACES)
+        )
+
+    def recall(self, view: View) -> Ask:
+        """Where the block is."""
+        return self._asked(view.scene)
 
     def goal(self, scene: Scene) -> Goal:
         """The right cover stands aside, let go; the others still cover their blocks."""
         at, target = scene.params["at"], scene.params["target"]
-        place = next(p for p, block in at.items() if block == target)
-        cover = f"{place}_cover"
+        cover = f"{_place(scene)}_cover"
         return Goal(
             (
                 Check(
@@ -150,8 +176,7 @@ class CoverBlocks(Task):
 
     def stages(self, scene: Scene) -> tuple[Check, ...]:
         """The right cover held, then lifted over the block."""
-        place = next(p for p, b in scene.params["at"].items() if b == scene.params["target"])
-        cover = f"{place}_cover"
+        cover = f"{_place(scene)}_cover"
         # The cover's lower edge has passed the block's top.
         clear = _half_height(scene, cover) + 2 * _half_height(scene, scene.params["target"])
         return (
@@ -165,9 +190,11 @@ class CoverBlocks(Task):
 
     def expert(self, view: View, turn: int) -> list[tuple[SkillCall, ...]]:
         """Lift the right cover and put it in front of its block."""
-        params = view.scene.params
-        target = params["target"]
-        cover = f"{next(p for p, b in params['at'].items() if b == target)}_cover"
+        return self.act(view, turn, _place(view.scene))
+
+    def act(self, view: View, turn: int, choice: str) -> list[tuple[SkillCall, ...]]:
+        """The same with the cover that was chosen."""
+        target, cover = view.scene.params["at"][choice], f"{choice}_cover"
         at = view.position(cover)
         if np.linalg.norm((at - view.position(target))[:2]) > 0.09 and not view.holder(cover):
             return []
@@ -180,4 +207,13 @@ class CoverBlocks(Task):
         return [*steps, (place,), (SkillCall("home", arm),)]
 
 
-TASK = CoverBlocks()
+class CoverBlocksTold(CoverBlocks):
+    """The control."""
+
+    name = "cover_blocks_told"
+    apart = True
+    told = True
+    summary = f"{CoverBlocks.name}, and the instruction tells where the blocks are"
+
+
+TASK, CONTROL = CoverBlocks(), CoverBlocksTold()

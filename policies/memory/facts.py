@@ -115,8 +115,10 @@ def _facts(
         return [fact(slots["attribute"], who, slots["value"])]
     if kind == "told":
         return [fact(slots["attribute"], slots["person"], slots["value"])]
-    if kind in ("lies", "put"):
+    if kind in ("lies", "put", "was"):
         return [fact("place", slots["object"], slots["place"])]
+    if kind == "saw":
+        return [fact("did", "somebody", slots["event"])]
     if kind == "did":
         return [fact("did", who, slots["event"])]
     if kind == "because":

@@ -60,6 +60,27 @@ def _place(facts: Facts, asked: dict[str, str]) -> Found:
     return _last(facts, "place", asked["object"])
 
 
+def _place_before(facts: Facts, asked: dict[str, str]) -> Found:
+    told = [f for f in facts.find("place", asked["object"]) if f.value != asked["place"]]
+    return (told[-1].value, [told[-1]]) if told else ("", [])
+
+
+def _what_was(facts: Facts, asked: dict[str, str]) -> Found:
+    things = asked["things"].split(", ")
+    told = [f for f in facts.find("place", value=asked["place"]) if f.subject in things]
+    return (told[-1].subject, [told[-1]]) if told else ("", [])
+
+
+def _what_moved(facts: Facts, asked: dict[str, str]) -> Found:
+    """What is elsewhere than where it was at first; nothing if all were seen there again."""
+    told = [facts.find("place", thing) for thing in asked["things"].split(", ")]
+    for seen in told:
+        if seen and seen[0].value != seen[-1].value:
+            return seen[0].subject, [seen[0], seen[-1]]
+    rests = [fact for seen in told if len(seen) > 1 for fact in (seen[0], seen[-1])]
+    return ("nothing", rests) if rests else ("", [])
+
+
 def _place_of_word(facts: Facts, asked: dict[str, str]) -> Found:
     name, by = _last(facts, "means", f"{asked['person']}\n{asked['word']}")
     place, at = _last(facts, "place", name)
@@ -106,7 +127,9 @@ def _contradicts(facts: Facts, asked: dict[str, str]) -> Found:
 
 
 _ANSWERS: dict[str, Callable[[Facts, dict[str, str]], Found]] = {
-    "attribute": _attribute, "place": _place, "place_of_word": _place_of_word, "order": _order,
+    "attribute": _attribute, "place": _place,
+    "place_before": _place_before, "what_was": _what_was, "what_moved": _what_moved,
+    "place_of_word": _place_of_word, "order": _order,
     "reason": _reason, "who": _who, "how_often": _how_often, "colour_of_name": _colour_of_name,
     "colour_put": _colour_put, "contradicts": _contradicts,
 }  # fmt: skip

@@ -56,10 +56,11 @@ def folder(tmp_path):
 def test_list(capsys):
     assert main(["list", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert [item["name"] for item in found] == tasks.names(None)
+    assert [item["name"] for item in found] == tasks.names(None) + tasks.names(None, apart=True)
     keys = {"name", "tier", "mode", "kind", "robot", "summary"}
     assert all(set(item) == keys for item in found)
-    assert {item["name"] for item in found if item["robot"] == "fr3_pair"} == set(tasks.names())
+    pair = {item["name"] for item in found if item["robot"] == "fr3_pair"}
+    assert pair == {*tasks.names(), *tasks.names(apart=True)}
     assert {item["kind"] for item in found} == {"task", "probe"}
     assert main(["list"]) == 0
     text = capsys.readouterr().out

@@ -65,7 +65,7 @@ def ready(case: str, folder: Path, monkeypatch):
 
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     name, _, more = case.partition(":")
-    if name in ("expert", "random"):
+    if name in ("expert", "random", "remembering"):
         yield name
     elif name in ("openai", "blind"):
         with ModelServer(reply) as server:

@@ -15,6 +15,7 @@ SLOTS = {
     "object": "small red mug", "place": "on the left shelf", "event": "watered the fern",
     "reason": "its leaves hung down", "word": "blip", "name": "Pip", "a": "watered the fern",
     "b": "called the plumber", "c": "is now in the post",
+    "things": "red block, green block",
 }  # fmt: skip
 
 

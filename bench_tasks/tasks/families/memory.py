@@ -1,0 +1,117 @@
+"""Memory probes: something is seen, people talk, and the arms must do what rests on what was seen.
+
+What must be remembered is drawn evenly and can no longer be seen when the arms may move, so that
+who remembers nothing is right as often as the choices are many. The first attempt counts. In the
+control of a probe, the instruction tells what would have to be remembered.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from bench_tasks.probes.talk import say
+from bench_tasks.probes.words import ATTRIBUTES, EVENTS, OBJECTS, PERSONS, PLACES, SMALL_TALK
+from bench_tasks.tasks.base import Ask, Happening, Task, Tell
+from bench_tasks.view import View
+from bench_tasks.vocabulary import Question, Scene, SkillCall
+
+__all__ = [
+    "MATS", "MAT_M", "MemoryTask", "chatter", "lies_on", "name_of", "put_down_on",
+    "standing_on_mat",
+]  # fmt: skip
+
+MAT_M = 0.10
+MATS = {
+    "green_mat": (0.42, 0.28), "blue_mat": (0.56, 0.15), "yellow_mat": (0.56, -0.15),
+    "purple_mat": (0.42, -0.28),
+}  # fmt: skip
+"""Where marks on the table are, m: each is within reach of the arm on its side."""
+
+
+def chatter(rng: np.random.Generator, count: int) -> list[list[str]]:
+    """What people say in the meantime, [speaker, words] each; nothing of it is about the task."""
+    lines = []
+    for _ in range(count):
+        speaker = str(rng.choice(PERSONS))
+        attribute = str(rng.choice(list(ATTRIBUTES)))
+        value = str(rng.choice(ATTRIBUTES[attribute]))
+        said = (
+            str(rng.choice(SMALL_TALK)),
+            say("has", rng, attribute=attribute, value=value),
+            say("did", rng, event=str(rng.choice(EVENTS))),
+            say("lies", rng, object=str(rng.choice(OBJECTS)), place=str(rng.choice(PLACES))),
+        )
+        lines.append([speaker, said[int(rng.integers(len(said)))]])
+    return lines
+
+
+def standing_on_mat(view: View, name: str) -> str | None:
+    """The mark within whose middle an object is, seen from above; None when in none's."""
+    x, y = view.position(name)[:2]
+    for mat in (o.name for o in view.scene.objects if o.kind == "pad"):
+        at = view.position(mat)
+        if max(abs(x - at[0]), abs(y - at[1])) < MAT_M / 2:
+            return mat
+    return None
+
+
+def lies_on(name: str, mat: str) -> str:
+    """The sentence that says so."""
+    return f"The {name_of(name)} is on the {name_of(mat)}."
+
+
+def put_down_on(view: View, name: str) -> str | None:
+    """The mark on which an object stands and was let go; None when on none."""
+    if not view.touching(name, "table") or view.touched_by_robot(name):
+        return None
+    return standing_on_mat(view, name)
+
+
+def name_of(name: str) -> str:
+    """The name of an object in plain words."""
+    return name.replace("_", " ")
+
+
+class MemoryTask(Task):
+    """A subclass asks one thing (`asked`), and its `act` does what follows from any choice."""
+
+    mode = "single"
+    kind = "probe"
+    apart = True
+    told: ClassVar[bool] = False
+    """Whether the instruction tells what would have to be remembered: the control."""
+    lines: ClassVar[int] = 40
+    """So many things are said before the arms may move."""
+
+    def asked(self, scene: Scene) -> Ask:
+        """What must be remembered."""
+        raise NotImplementedError
+
+    def question(
+        self, text: str, choices: tuple[str, ...], gold: str, evidence: tuple[str, ...]
+    ) -> Ask:
+        """A question with one right answer among choices of which each is as likely."""
+        question = Question("remembered", text, {"answer": choices})
+        return Ask(question, {"answer": gold}, 1.0 / len(choices), evidence)
+
+    def recall(self, view: View) -> Ask | None:
+        """The one thing, all the time."""
+        return self.asked(view.scene)
+
+    def expert(self, view: View, turn: int) -> list[tuple[SkillCall, ...]]:
+        """Do what follows from the right answer."""
+        return self.act(view, turn, self.asked(view.scene).gold["answer"])
+
+    def drawn(self, rng: np.random.Generator, **params: Any) -> dict[str, Any]:
+        """The layout's parameters with what people will say."""
+        return {**params, "chatter": chatter(rng, self.lines)}
+
+    def instructed(self, text: str, *history: str) -> str:
+        """What the planner is told; in the control with sentences on what was."""
+        return " ".join((text, *history)) if self.told else text
+
+    def talk(self, scene: Scene) -> Happening:
+        """People talk."""
+        return Tell(tuple((who, words) for who, words in scene.params["chatter"]))

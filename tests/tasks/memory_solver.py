@@ -1,0 +1,47 @@
+"""What is right in the memory probes, worked out from what was seen and told alone.
+
+Another way than the tasks': of the sentences as they came, by hand, without their parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+Line = tuple[str, str]
+"""Who said it ("" where it was seen), and one sentence."""
+
+
+def seen(lines: list[Line]) -> list[str]:
+    """The sentences about what was seen, in their order, without their full stop."""
+    return [words.rstrip(".") for speaker, words in lines if not speaker]
+
+
+def places(lines: list[Line]) -> dict[str, list[str]]:
+    """Thing -> where it was seen, one after the other."""
+    found: dict[str, list[str]] = {}
+    for words in seen(lines):
+        thing, _, place = words.removeprefix("The ").partition(" is ")
+        found.setdefault(thing, []).append(place)
+    return found
+
+
+def cover_blocks(lines: list[Line], instruction: str) -> str:
+    colour = instruction.split("Uncover the ")[1].split()[0]
+    return places(lines)[f"{colour} block"][0]
+
+
+def put_back_block(lines: list[Line], instruction: str) -> str:
+    return places(lines)["red block"][0]
+
+
+def moved_while_away(lines: list[Line], instruction: str) -> str:
+    moved = [thing for thing, at in places(lines).items() if len(set(at)) > 1]
+    assert len(moved) < 2
+    return moved[0] if moved else "nothing"
+
+
+SOLVERS: dict[str, Callable[[list[Line], str], str]] = {
+    "cover_blocks": cover_blocks, "put_back_block": put_back_block,
+    "moved_while_away": moved_while_away,
+}  # fmt: skip
+"""Memory probe -> what it asks, given the sentences and the instruction of an episode."""

@@ -1,0 +1,208 @@
+"""Embodied memory: nothing can be guessed, what was seen is enough, and the arms do what is said."""
+
+from __future__ import annotations
+
+import math
+import re
+import zlib
+from collections import Counter
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from memory_solver import SOLVERS, Line
+
+from bench_tasks import tasks
+from bench_tasks.bags.recording import HashSink
+from bench_tasks.episode import run_episode
+from bench_tasks.probes.stream import Item, Query
+from bench_tasks.probes.talk import meanings
+from bench_tasks.tasks.base import Ask, MoveObjects, Show, Task, Tell
+from bench_tasks.tasks.families.memory import MemoryTask
+from bench_tasks.view import View
+from bench_tasks.vocabulary import Scene, WorldState
+from policies import make_planner, make_policy
+from policies.memory.reader import RuleReader
+from sim.world import SimWorld
+
+PROBES = tuple(SOLVERS)
+SEEDS = range(-(-500 // len(PROBES)))
+"""500 questions in all."""
+READER = RuleReader(lambda picture: ())
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What one seed drew, and the prologue as it is seen and heard, without any physics."""
+
+    scene: Scene
+    lines: tuple[Line, ...]
+    now: tuple[Line, ...]
+    """What is in view, or told, when the arms may move."""
+    ask: Ask
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        (choices,) = self.ask.question.choices.values()
+        return choices
+
+    @property
+    def gold(self) -> str:
+        (gold,) = self.ask.gold.values()
+        return gold
+
+    def replied(self, lines) -> str:
+        """What the reader says that has these lines alone."""
+        items = [Item(f"{k}", k, "", who, words) for k, (who, words) in enumerate(lines)]
+        query = Query("q", 10**9, self.ask.wording or self.ask.question.text, self.choices)
+        return READER.answer(query, items).text
+
+
+def draw(task: Task, scene: Scene, state: WorldState, seed: int) -> Drawn:
+    """Draw a layout and play the prologue, objects being where they are put."""
+    rng = np.random.default_rng([seed, zlib.crc32(task.name.encode())])
+    layout = task.layout(rng, {item.name: item for item in scene.objects})
+    scene = replace(scene, seed=seed, params=layout.params, instruction=layout.instruction)
+    poses = dict(layout.poses)
+
+    def placed() -> WorldState:
+        return replace(state, object_pose=np.array([poses[o.name] for o in scene.objects]))
+
+    lines: list[Line] = []
+    last = None
+    for step in task.prologue(scene):
+        if isinstance(step, MoveObjects):
+            poses |= {name: np.array(pose) for name, pose in step.poses.items()}
+        elif isinstance(step, Tell):
+            lines += step.lines
+        elif isinstance(step, Show):
+            lines += [("", words) for words in task.sights(View(scene, placed(), last))]
+            last = placed()
+    view = View(scene, placed(), placed())
+    now = [("", f"{words}.") for words in scene.instruction.rstrip(".").split(". ")]
+    now += [("", words) for words in task.sights(View(scene, placed(), last))]
+    ask = task.recall(view)
+    assert ask is not None
+    return Drawn(scene, tuple(lines), tuple(now), ask)
+
+
+@pytest.fixture(scope="module")
+def world() -> SimWorld:
+    return SimWorld()
+
+
+@pytest.fixture(scope="module", params=PROBES)
+def name(request) -> str:
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def drawn(name, world) -> list[Drawn]:
+    scene, state = touching_the_table(*world.reset(name, 0))
+    return [draw(tasks.get(name), scene, state, seed) for seed in SEEDS]
+
+
+def touching_the_table(scene: Scene, state: WorldState) -> tuple[Scene, WorldState]:
+    """All things do when they are put somewhere, as cover_blocks wants to see."""
+    table = scene.entity("table")
+    pairs = [[scene.entity(o.name), table] for o in scene.objects]
+    return scene, replace(
+        state, contact_pair=np.array(pairs, np.uint16), contact_force=np.ones(len(pairs))
+    )
+
+
+def test_every_probe_is_tested():
+    probes = [n for n in tasks.names(None, apart=True) if isinstance(tasks.get(n), MemoryTask)]
+    assert set(probes) | {"cover_blocks", "cover_blocks_told"} == {
+        name for probe in SOLVERS for name in (probe, f"{probe}_told")
+    }
+
+
+def test_golds_follow_from_what_was_seen(name, drawn):
+    for one in drawn:
+        assert SOLVERS[name](list(one.lines), one.scene.instruction) == one.gold, one.scene.seed
+
+
+def test_no_answer_is_likelier_than_others(drawn):
+    counts, chance = Counter(one.gold for one in drawn), drawn[0].ask.chance
+    assert set(counts) == set(drawn[0].choices) and chance == 1 / len(counts)
+    most = chance + 3.5 * math.sqrt(chance * (1 - chance) / len(drawn))
+    assert max(counts.values()) / len(drawn) < most, counts
+
+
+def test_the_evidence_is_enough_and_what_is_left_is_not(name, drawn):
+    for one in drawn:
+        told = [line for line in one.lines if any(e in line[1] for e in one.ask.evidence)]
+        assert one.replied([*told, *one.now]) == one.gold, one.scene.seed
+        assert one.replied(one.lines) == one.gold, one.scene.seed
+        assert one.replied(one.now) not in one.choices, "it needs a memory"
+
+
+def test_the_control_needs_no_memory(name, world):
+    told = tasks.get(f"{name}_told")
+    scene, state = touching_the_table(*world.reset(told.name, 0))
+    for seed in range(20):
+        one = draw(told, scene, state, seed)
+        assert one.replied(one.now) == one.gold
+        assert len(one.scene.instruction) < 600
+
+
+def test_what_people_say_is_understood_and_has_nothing_to_do_with_it(drawn):
+    texts = {words for one in drawn for speaker, words in one.lines if speaker}
+    names = set()
+    for one in drawn:
+        (asked,) = meanings(one.ask.wording or one.ask.question.text, asked=True)
+        names |= {thing for slot in asked.slots.values() for thing in slot.split(", ")}
+    assert names
+    about = re.compile("|".join(rf"\b{re.escape(thing)}\b" for thing in names))
+    assert not [text for text in texts if about.search(text)]
+
+
+def played(world, name: str, seed: int, memory: str):
+    planner = make_planner(f"remembering:memory={memory}")
+    policy = make_policy("skills")
+    sink = HashSink()
+    verdict, _ = run_episode(tasks.get(name), seed, world, planner, policy, sink)
+    told = [
+        part for event in sink.events if event.kind in ("plan", "answer")
+        for part in [event.data["transcript"].get("memory")] if part
+    ]
+    return verdict, next((t.get("answer", t) for t in told), {})
+
+
+def test_the_arms_do_what_is_remembered(name, world):
+    verdict, _ = played(world, name, 1, "structured")
+    assert verdict.success, verdict.cause
+
+
+def test_who_remembers_nothing_guesses_and_the_first_attempt_counts(name, world):
+    gold = {}
+    for seed in range(20):
+        scene, _ = world.reset(name, seed)
+        guess = guessed(name, scene, seed)
+        (gold[seed],) = draw_gold(name, scene)
+        if guess != gold[seed]:
+            break
+    verdict, told = played(world, name, seed, "none")
+    assert not verdict.success
+    assert verdict.cause.startswith("invariant broken: "), verdict.cause
+
+
+def draw_gold(name: str, scene: Scene):
+    ask = tasks.get(name).recall(View(scene, None))  # type: ignore[arg-type]
+    return ask.gold.values()
+
+
+def guessed(name: str, scene: Scene, seed: int) -> str:
+    """What `remembering` answers without a memory."""
+    ask = tasks.get(name).recall(View(scene, None))  # type: ignore[arg-type]
+    ((item, choices),) = ask.question.choices.items()
+    rng = np.random.default_rng([seed, 0, zlib.crc32(f"{ask.question.name}/{item}".encode())])
+    return choices[int(rng.integers(len(choices)))]
+
+
+@pytest.mark.slow
+def test_the_control_succeeds_without_a_memory(name, world):
+    for seed in range(5):
+        verdict, _ = played(world, f"{name}_told", seed, "none")
+        assert verdict.success, (seed, verdict.cause)
