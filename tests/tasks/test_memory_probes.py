@@ -1,4 +1,4 @@
-"""Embodied memory: nothing can be guessed, what was seen is enough, and the arms do what is said."""
+"""Embodied memory: nothing can be guessed, what was seen is enough, the arms do what is said."""
 
 from __future__ import annotations
 
