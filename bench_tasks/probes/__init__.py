@@ -23,12 +23,15 @@ if TYPE_CHECKING:
 __all__ = ["PROBES", "REPORTS", "ProbeKind", "make_probe", "report"]
 
 PROBES: dict[str, str] = {
+    "belief": "bench_tasks.probes.belief:BeliefProbe",
     "conversations": "bench_tasks.probes.conversations:Conversations",
     "bag": "bench_tasks.probes.bags:BagProbe",
     "h2hmem": "bench_tasks.probes.h2hmem:H2HMem",
 }
 """Name of a probe -> where its class is."""
-REPORTS: dict[str, str] = {}
+REPORTS: dict[str, str] = {
+    "belief": "bench_tasks.probes.belief_scores:report",
+}
 """Name of a probe -> where the function is that says what it measures besides right and wrong."""
 
 

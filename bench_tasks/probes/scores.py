@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from bench_tasks.probes.player import Record
-from bench_tasks.probes.stream import NOT_MENTIONED, Asked, Item, Reply
+from bench_tasks.probes.stream import NOT_MENTIONED, Asked, Item, Reply, refusal_of
 from bench_tasks.reports.stats import wilson
 
 __all__ = [
@@ -120,7 +120,7 @@ def score(records: Iterable[Record]) -> Score:
 
 
 def _may_refuse(asked: Asked) -> bool:
-    return NOT_MENTIONED in asked.query.choices or bool(asked.tags.get("refusal"))
+    return bool(asked.query.choices and refusal_of(asked.query) or asked.tags.get("refusal"))
 
 
 def _mean(values: Iterable[float]) -> float:

@@ -16,12 +16,14 @@ from typing import Any
 from bench_tasks.errors import UsageError
 
 __all__ = [
-    "NOT_MENTIONED", "Asked", "Item", "Picture", "Probe", "Query", "Reply", "Step",
-    "step_from_json", "step_to_json",
+    "NOT_MENTIONED", "UNKNOWN", "Asked", "Item", "Picture", "Probe", "Query", "Reply", "Step",
+    "refusal_of", "step_from_json", "step_to_json",
 ]  # fmt: skip
 
 NOT_MENTIONED = "Not mentioned"
 """The choice, and the gold, of a question to which nothing that was observed is an answer."""
+UNKNOWN = "UNKNOWN"
+"""The same where things were said, but nothing that one may rely on."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,13 @@ class Query:
     text: str
     choices: tuple[str, ...] = ()
     picture: Picture | None = None
+
+
+def refusal_of(query: Query) -> str:
+    """What says that the answer is not known; "" where one of the choices must be taken."""
+    if not query.choices:
+        return NOT_MENTIONED
+    return next((c for c in query.choices if c in (NOT_MENTIONED, UNKNOWN)), "")
 
 
 @dataclass(frozen=True)

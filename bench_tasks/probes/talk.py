@@ -50,6 +50,10 @@ SENTENCES: dict[str, tuple[str, ...]] = {
     # Beside a picture.
     "shows": ("Look at this one.", "Here is a picture that I took.", "See what I have got here."),
     "calls": ("I call this one {name}.", "This one is called {name}."),
+    "one_of": ("One of these is called {name}.", "Of these, one goes by the name {name}."),
+    # What colour something has, by hearsay: nothing is shown.
+    "looks": ("I am sure that {name} is {value}.", "Take my word for it: {name} is {value}."),
+    "unsure": ("I cannot tell which colour {name} has.", "I do not know what colour {name} is."),
 }  # fmt: skip
 """Kind of statement -> the ways to put it. No way of one kind may be read as another kind."""
 
@@ -82,6 +86,14 @@ QUESTIONS: dict[str, tuple[str, ...]] = {
                   "Count the times that {person} {event}: how many?"),
     "colour_of_name": (
         "Which colour is the one called {name}?", "What colour does {name} have?",
+    ),
+    "wager": (
+        "Share 100 points between {a}, {b} and {c}: which colour is the one called {name}?",
+        "What colour does {name} have? Bet 100 points on {a}, {b} and {c}.",
+    ),
+    "again": (
+        "You said {value}. Think again: which colour is the one called {name}?",
+        "Your answer was {value}. What colour does {name} have, now that you think of it again?",
     ),
     "colour_put": (
         "Which colour is the thing that {person} put {place}?",

@@ -25,7 +25,8 @@ class Fact:
     Relations: an attribute's name; `place` of an object; `did` of a person, whose `value` is the
     event; `reason` of such an event, `subject` being (person, event) joined by a line feed; `means`
     of a word of a person's, joined likewise; `colour` of a name, or of what lies somewhere by
-    somebody's hand (person and place, joined likewise).
+    somebody's hand (person and place, joined likewise). A value of "" says that the speaker does
+    not know it, whatever he has said before.
     """
 
     relation: str
@@ -124,6 +125,8 @@ def _facts(
     if kind == "because":
         event = slots["event"]
         return [fact("did", who, event), fact("reason", f"{who}\n{event}", slots["reason"])]
+    if kind in ("looks", "unsure"):
+        return [fact("colour", slots["name"], slots.get("value", ""))]
     if kind == "means":
         return [fact("means", f"{who}\n{slots['word']}", slots["object"])]
     if kind in ("put_this", "calls") and shown is not None and shown.picture is not None:

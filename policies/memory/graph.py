@@ -86,21 +86,28 @@ class Graph:
             pairs = [] if known else [(one, fact) for one in self.find(*group)]
         for said, true in pairs:
             right = said.value == true.value
-            if said.speaker != true.speaker:
+            if said.value and said.speaker != true.speaker:
                 self._store.rows(
                     "INSERT INTO sources VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
                     " confirmed = confirmed + excluded.confirmed,"
                     " contradicted = contradicted + excluded.contradicted",
-                    self._store.user, said.speaker, int(right), int(not right),
+                    self._store.user, f"{said.speaker}\n{said.relation}", int(right),
+                    int(not right),
                 )  # fmt: skip
 
-    def record(self, speaker: str) -> tuple[int, int]:
-        """How often what a speaker said of others was confirmed, and contradicted."""
-        counted = self._store.rows(
-            "SELECT confirmed, contradicted FROM sources WHERE user = ? AND speaker = ?",
-            self._store.user, speaker,
+    def record(self, speaker: str, relation: str | None = None) -> tuple[int, int]:
+        """How often what a speaker said of others was confirmed, and contradicted.
+
+        With `relation` of this alone: who passes on gossip may still know where things are.
+        """
+        key = f"{speaker}\n{relation or ''}"
+        of_him = "speaker = ?" if relation is not None else "substr(speaker, 1, length(?)) = ?"
+        (counted,) = self._store.rows(
+            "SELECT coalesce(sum(confirmed), 0), coalesce(sum(contradicted), 0) FROM sources"
+            f" WHERE user = ? AND {of_him}",
+            self._store.user, *[key] * of_him.count("?"),
         )  # fmt: skip
-        return counted[0] if counted else (0, 0)  # type: ignore[return-value]
+        return counted  # type: ignore[return-value]
 
     def find(self, relation: str, subject: str | None = None, value: str | None = None
              ) -> list[Fact]:

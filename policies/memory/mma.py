@@ -12,7 +12,8 @@ speaker said before, or what was changed since, does not contradict what is said
 as sure as what speaks for it exceeds what speaks against it.
 
 S is learned: what was seen, and what people say of themselves, is trusted; of other things a source
-is trusted as often as that confirmed him before, unless `sources` says how far.
+is trusted as often as that confirmed him before in things of the kind, unless `sources` says how
+far; nothing rests on the word of one who was wrong more often than right.
 """
 
 from __future__ import annotations
@@ -23,12 +24,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bench_tasks.errors import UsageError
-from bench_tasks.probes.stream import NOT_MENTIONED, Item, Query, Reply
+from bench_tasks.probes.stream import Item, Query, Reply, refusal_of
 from policies.memory.facts import LASTS, Fact, FactList, rank
 from policies.memory.graph import Graph
 from policies.memory.rag import RagMemory, RagOptions
 from policies.memory.reader import RuleReader, answer_from
 from policies.memory.sources import Sources
+from policies.memory.wager import bet, is_wager
 from policies.memory.words import asked_in
 
 __all__ = ["MmaMemory", "MmaOptions", "confidences"]
@@ -105,14 +107,17 @@ class MmaMemory(RagMemory):
         """By the most trusted; abstains below `least`, when the question allows it."""
         if not isinstance(self.reader, RuleReader):
             return super().answer(query)
+        if is_wager(query):
+            return bet(query, self.answer)
         found = self.weighed(query)
-        view = _Trusted(found, self.graph.said_by(item for item, _ in found))
+        facts = self.graph.said_by(item for item, _ in found)
+        view = _Trusted(found, [fact for fact in facts if self.sources.believed(fact)])
         reply = answer_from(query, view)
         if reply.abstained:
             return reply
         sure = min((view.sure[one] for one in reply.used if one in view.sure), default=0.0)
-        if sure < self.options.least and (not query.choices or NOT_MENTIONED in query.choices):
-            return Reply(NOT_MENTIONED, 1 - sure, abstained=True)
+        if sure < self.options.least and refusal_of(query):
+            return Reply(refusal_of(query), 1 - sure, abstained=True)
         return replace(reply, confidence=sure)
 
 
@@ -147,7 +152,8 @@ def _contradict(items: Sequence[Item], facts: Iterable[Fact]) -> np.ndarray:
     for group in groups.values():
         for one in group:
             for other in group:
-                if one.value != other.value and one.speaker != other.speaker:
+                both = one.value and other.value  # Who does not know contradicts nobody.
+                if both and one.value != other.value and one.speaker != other.speaker:
                     against[at[one.item], at[other.item]] = True
     return against
 
@@ -171,7 +177,9 @@ class _Trusted:
             return found
         changed = max((k for k, fact in enumerate(found) if fact.ends), default=0)
         last = {fact.speaker: fact for fact in found[changed:]}  # Of each what he said last.
-        ranked = sorted(last.values(), key=self._order)
+        silent = {fact.speaker for fact in last.values() if not fact.value}
+        found = [fact for fact in found if fact.speaker not in silent]
+        ranked = sorted((f for f in last.values() if f.value), key=self._order)
         for fact in ranked:
             against = [
                 self._confidence[other.item] for other in ranked

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from bench_tasks.probes.stream import NOT_MENTIONED, Item, Query, Reply
+from bench_tasks.probes.stream import Item, Query, Reply, refusal_of
 from bench_tasks.probes.talk import meanings
-from policies.memory.facts import Fact, FactList, Facts, Looks, facts_of
+from policies.memory.facts import SEEN, Fact, FactList, Facts, Looks, facts_of, rank
+from policies.memory.wager import bet, is_wager
 
 __all__ = ["RuleReader", "answer_from"]
 
@@ -29,14 +30,15 @@ class RuleReader:
 
 def answer_from(query: Query, facts: Facts) -> Reply:
     """What facts say to a question, with the items that they rest on."""
+    if is_wager(query):
+        return bet(query, lambda plain: answer_from(plain, facts))
     asked = meanings(query.text, asked=True)
     found: Found = ("", [])
     if asked and asked[0].kind in _ANSWERS:
         found = _ANSWERS[asked[0].kind](facts, asked[0].slots)
     text, rests = found
     if not text or query.choices and text not in query.choices:
-        known = NOT_MENTIONED in query.choices or not query.choices
-        return Reply(NOT_MENTIONED if known else "", 0.5, abstained=True)
+        return Reply(refusal_of(query), 0.5, abstained=True)
     used = dict.fromkeys(one for fact in rests for one in (fact.item, *fact.beside))
     return Reply(text, 1.0, tuple(used))
 
@@ -47,7 +49,7 @@ Found = tuple[str, list[Fact]]
 def _last(facts: Facts, relation: str, subject: str, speaker: str = "") -> Found:
     """The value that was said last; by the speaker if given and heard, else by anyone."""
     told = facts.find(relation, subject)
-    told = [f for f in told if f.speaker == speaker] or told
+    told = [f for f in told if speaker and f.speaker == speaker] or told
     return (told[-1].value, [told[-1]]) if told else ("", [])
 
 
@@ -119,6 +121,16 @@ def _colour_put(facts: Facts, asked: dict[str, str]) -> Found:
     return _last(facts, "colour", f"{asked['person']}\n{asked['place']}")
 
 
+def _again(facts: Facts, asked: dict[str, str]) -> Found:
+    """A second look: what was seen counts, whoever spoke last; what is disputed is not known."""
+    told = facts.find("colour", asked["name"])
+    seen = [fact for fact in told if rank(fact) == SEEN]
+    if not seen and len({fact.value for fact in {f.speaker: f for f in told}.values()}) > 1:
+        return "", []
+    found = (seen or told)[-1:]
+    return (found[0].value, found) if found else ("", [])
+
+
 def _contradicts(facts: Facts, asked: dict[str, str]) -> Found:
     told = facts.find(asked["attribute"], asked["person"])
     told = [f for f in told if f.speaker == asked["person"]]
@@ -131,5 +143,5 @@ _ANSWERS: dict[str, Callable[[Facts, dict[str, str]], Found]] = {
     "place_before": _place_before, "what_was": _what_was, "what_moved": _what_moved,
     "place_of_word": _place_of_word, "order": _order,
     "reason": _reason, "who": _who, "how_often": _how_often, "colour_of_name": _colour_of_name,
-    "colour_put": _colour_put, "contradicts": _contradicts,
+    "colour_put": _colour_put, "contradicts": _contradicts, "again": _again,
 }  # fmt: skip

@@ -10,6 +10,7 @@ from policies.memory.facts import Fact
 from policies.memory.graph import Graph
 from policies.memory.rag import RagMemory, RagOptions
 from policies.memory.reader import RuleReader, answer_from
+from policies.memory.sources import Believed, Sources
 from policies.memory.words import asked_in
 
 __all__ = ["StructuredMemory", "StructuredOptions"]
@@ -37,6 +38,7 @@ class StructuredMemory(RagMemory):
         super()._opened()
         looks = getattr(self.reader, "looks", lambda picture: ())
         self.graph = Graph(self.store, looks)
+        self.believed = Believed(self.graph, Sources(self.graph))
 
     def _derive(self, name: str, new: list[tuple[int, Item]], made: object) -> None:
         if name == "facts":
@@ -48,7 +50,7 @@ class StructuredMemory(RagMemory):
         """From the facts, if the question is understood and they are read by rules."""
         self.settle()
         if isinstance(self.reader, RuleReader) and meanings(query.text, asked=True):
-            return answer_from(query, self.graph)
+            return answer_from(query, self.believed)
         return super().answer(query)
 
     def recall(self, query: Query) -> list[Item]:
@@ -58,7 +60,7 @@ class StructuredMemory(RagMemory):
         named = [slot for meaning in asked for slot in meaning.slots.values()]
         facts: list[Fact] = [fact for node in named for fact in self.graph.about(node)]
         facts.sort(key=lambda fact: -fact.stamp_ns)
-        ids = dict.fromkeys(answer_from(query, self.graph).used)
+        ids = dict.fromkeys(answer_from(query, self.believed).used)
         ids |= dict.fromkeys(one for fact in facts for one in (fact.item, *fact.beside))
         found = {item.id: item for item in self.store.by_id(list(ids)[: self.options.items])}
         for item in self.store.numbered(self.search(asked_in(query), self.options.items)):
