@@ -27,6 +27,7 @@ PROBES: dict[str, str] = {
     "conversations": "bench_tasks.probes.conversations:Conversations",
     "bag": "bench_tasks.probes.bags:BagProbe",
     "h2hmem": "bench_tasks.probes.h2hmem:H2HMem",
+    "preferences": "bench_tasks.probes.preferences:Preferences",
 }
 """Name of a probe -> where its class is."""
 REPORTS: dict[str, str] = {

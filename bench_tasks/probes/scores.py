@@ -147,6 +147,7 @@ _SPLITS: dict[str, Callable[[Asked], str | None]] = {
     "kind": lambda asked: asked.kind,
     "modality": _tag("modality"),
     "people": _tag("people"),
+    "phase": _tag("phase"),
     "distractors": _tag("distractors"),
     "paraphrase": _tag("paraphrase"),
     "difficulty": _tag("difficulty"),

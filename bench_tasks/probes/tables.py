@@ -14,6 +14,7 @@ from bench_tasks.errors import UsageError
 from bench_tasks.manifest import environment, utc_now
 from bench_tasks.probes import report
 from bench_tasks.probes.bags import probe_bags, read_bag
+from bench_tasks.probes.phases import Phase, phases_of
 from bench_tasks.probes.runs import FORMAT_VERSION, SUFFIX, Run, read_run
 from bench_tasks.probes.scores import Score, best_constant, costs, score, split
 
@@ -37,6 +38,8 @@ class Row:
     """Mean over the seeds."""
     more: dict[str, float | None]
     """What this probe alone measures, by name; None where there was nothing to measure."""
+    phases: tuple[Phase, ...] = ()
+    """Of a probe whose questions are about acts, several to each."""
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -47,7 +50,7 @@ class Row:
                    for name, groups in self.by.items()},
             "best_constant": {"answer": self.constant[0], "accuracy": self.constant[1]},
             "cost": {**self.cost, "storage_bytes": self.storage_bytes},
-            "more": self.more,
+            "more": self.more, "phases": [phase.to_dict() for phase in self.phases],
         }  # fmt: skip
 
 
@@ -79,7 +82,8 @@ def _row(probe: str, memory: str, runs: list[Run]) -> Row:
     stored = sum(run.storage_bytes or 0 for run in ended) / max(len(ended), 1)
     constant = best_constant([r.step for run in ended for r in run.asked])  # type: ignore[misc]
     return Row(probe, memory, len(runs), len(runs) - len(ended), score(records), split(records),
-               constant, means, stored, report(probe, ended))  # fmt: skip
+               constant, means, stored, report(probe, ended),
+               tuple(phases_of([run.records for run in ended])))  # fmt: skip
 
 
 def save_rows(folder: Path, rows: Sequence[Row]) -> Path:
@@ -124,6 +128,8 @@ def tables(rows: Sequence[Row], by: Sequence[str] = ("kind",)) -> str:
     for probe in dict.fromkeys(row.probe for row in rows if row.more):
         lines = _more([row for row in rows if row.probe == probe])
         parts.append(f"{probe}: what it measures besides\n{_aligned(lines)}")
+    for probe in dict.fromkeys(row.probe for row in rows if row.phases):
+        parts.append(f"{probe}: acts\n{_aligned(_acts([r for r in rows if r.probe == probe]))}")
     unfinished = sum(row.unfinished for row in rows)
     if unfinished:
         parts.append(f"{unfinished} runs were broken off and are not scored\n")
@@ -148,6 +154,24 @@ def _more(rows: Sequence[Row]) -> list[list[str]]:
     found = [[row.more.get(name) for name in names] for row in rows]
     cells = [["-" if value is None else f"{value:.4g}" for value in values] for values in found]
     return [["memory", *names], *([r.memory, *own] for r, own in zip(rows, cells, strict=True))]
+
+
+def _acts(rows: Sequence[Row]) -> list[list[str]]:
+    """A line for each memory and phase."""
+    aspects = dict.fromkeys(a for row in rows for phase in row.phases for a in phase.aspects)
+    lines = [["phase", "memory", "right", "95 % interval", "with guesses", "chance", *aspects,
+              "feedback", "before", "after", "ACPE at 1/4", "1/2", "end"]]  # fmt: skip
+    for name in dict.fromkeys(phase.name for row in rows for phase in row.phases):
+        for row, phase in ((r, p) for r in rows for p in r.phases if p.name == name):
+            at = [phase.acpe[max(0, round(part * len(phase.acpe)) - 1)] for part in (0.25, 0.5, 1)]
+            lines.append([
+                name, row.memory, f"{phase.right}/{phase.acts}",
+                f"{phase.low:.0%} to {phase.high:.0%}", f"{phase.guessing:.0%}",
+                f"{phase.chance:.0%}", *(f"{phase.aspects.get(a, 0):.0%}" for a in aspects),
+                f"{phase.feedback:.0%}", f"{phase.before:.0%}", f"{phase.after:.0%}",
+                *(f"{value:.2f}" for value in at),
+            ])  # fmt: skip
+    return lines
 
 
 def _cells(row: Row) -> list[str]:

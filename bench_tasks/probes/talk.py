@@ -54,6 +54,21 @@ SENTENCES: dict[str, tuple[str, ...]] = {
     # What colour something has, by hearsay: nothing is shown.
     "looks": ("I am sure that {name} is {value}.", "Take my word for it: {name} is {value}."),
     "unsure": ("I cannot tell which colour {name} has.", "I do not know what colour {name} is."),
+    # What somebody likes to be done how; the last one said holds, in general or in its context.
+    "wants": (
+        "For {errand} the {aspect} that I like is {value}.",
+        "The {aspect} that I want for {errand} is {value}.",
+        "Please remember: for {errand} the {aspect} should be {value}.",
+    ),
+    "wants_when": (
+        "When I am {context}, the {aspect} that I like for {errand} is {value}.",
+        "The {aspect} that I want for {errand} when I am {context} is {value}.",
+        "Please remember: for {errand} the {aspect} should be {value} when I am {context}.",
+    ),
+    "asks": (
+        "I am {context} today, please lay out what I need for {errand}.",
+        "Being {context}, I want you to lay out what I need for {errand}.",
+    ),
 }  # fmt: skip
 """Kind of statement -> the ways to put it. No way of one kind may be read as another kind."""
 
@@ -104,6 +119,10 @@ QUESTIONS: dict[str, tuple[str, ...]] = {
         "what they said before?",
         "Would it be against what {person} said before if their {attribute} had always been "
         "{value}?",
+    ),
+    "which": (
+        "Which {aspect} does {person} like for {errand} when {context}?",
+        "For {errand}: which {aspect} is it that {person} wants, being {context}?",
     ),
 }  # fmt: skip
 """Kind of question -> the ways to put it."""

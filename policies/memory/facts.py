@@ -25,8 +25,9 @@ class Fact:
     Relations: an attribute's name; `place` of an object; `did` of a person, whose `value` is the
     event; `reason` of such an event, `subject` being (person, event) joined by a line feed; `means`
     of a word of a person's, joined likewise; `colour` of a name, or of what lies somewhere by
-    somebody's hand (person and place, joined likewise). A value of "" says that the speaker does
-    not know it, whatever he has said before.
+    somebody's hand (person and place, joined likewise); `wants` of a person, for an errand, in an
+    aspect and, where it depends on that, a context (joined likewise). A value of "" says that the
+    speaker does not know it, whatever he has said before.
     """
 
     relation: str
@@ -129,6 +130,9 @@ def _facts(
         return [fact("colour", slots["name"], slots.get("value", ""))]
     if kind == "means":
         return [fact("means", f"{who}\n{slots['word']}", slots["object"])]
+    if kind in ("wants", "wants_when"):
+        about = [who, slots["errand"], slots["aspect"], *filter(None, [slots.get("context")])]
+        return [fact("wants", "\n".join(about), slots["value"])]
     if kind in ("put_this", "calls") and shown is not None and shown.picture is not None:
         colours = looks(shown.picture)
         if colours:

@@ -138,10 +138,19 @@ def _contradicts(facts: Facts, asked: dict[str, str]) -> Found:
     return ("Yes" if other else "No", other or told) if told else ("", [])
 
 
+def _which(facts: Facts, asked: dict[str, str]) -> Found:
+    """What was said last, in general or for this context."""
+    about = "\n".join(asked[key] for key in ("person", "errand", "aspect"))
+    said = [_last(facts, "wants", subject, asked["person"])
+            for subject in (about, f"{about}\n{asked['context']}")]  # fmt: skip
+    return max(said, key=lambda found: max((f.stamp_ns for f in found[1]), default=-1))
+
+
 _ANSWERS: dict[str, Callable[[Facts, dict[str, str]], Found]] = {
     "attribute": _attribute, "place": _place,
     "place_before": _place_before, "what_was": _what_was, "what_moved": _what_moved,
     "place_of_word": _place_of_word, "order": _order,
     "reason": _reason, "who": _who, "how_often": _how_often, "colour_of_name": _colour_of_name,
     "colour_put": _colour_put, "contradicts": _contradicts, "again": _again,
+    "which": _which,
 }  # fmt: skip
