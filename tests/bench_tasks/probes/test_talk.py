@@ -14,8 +14,8 @@ SLOTS = {
     "attribute": "favourite drink", "value": "cold ginger tea", "person": "Okafor",
     "object": "small red mug", "place": "on the left shelf", "event": "watered the fern",
     "reason": "its leaves hung down", "word": "blip", "name": "Pip", "a": "watered the fern",
-    "things": "red block, green block", "b": "called the plumber", "c": "is now in the post", "errand": "the spring clean",
-    "aspect": "hand", "context": "in a hurry",
+    "things": "red block, green block", "b": "called the plumber", "c": "is now in the post",
+    "errand": "the spring clean", "aspect": "hand", "context": "in a hurry",
 }  # fmt: skip
 
 
