@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["PROBES", "REPORTS", "ProbeKind", "make_probe", "report"]
 
 PROBES: dict[str, str] = {
+    "amemgym": "bench_tasks.probes.amemgym:AMemGym",
     "belief": "bench_tasks.probes.belief:BeliefProbe",
     "conversations": "bench_tasks.probes.conversations:Conversations",
     "bag": "bench_tasks.probes.bags:BagProbe",
@@ -31,6 +32,7 @@ PROBES: dict[str, str] = {
 }
 """Name of a probe -> where its class is."""
 REPORTS: dict[str, str] = {
+    "amemgym": "bench_tasks.probes.interaction_scores:report",
     "belief": "bench_tasks.probes.belief_scores:report",
 }
 """Name of a probe -> where the function is that says what it measures besides right and wrong."""

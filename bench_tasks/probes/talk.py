@@ -17,7 +17,10 @@ import numpy as np
 
 from bench_tasks.errors import UsageError, unknown
 
-__all__ = ["QUESTIONS", "SENTENCES", "Meaning", "meanings", "put", "say", "variants"]
+__all__ = [
+    "QUESTIONS", "SENTENCES", "Meaning", "meanings", "put", "say", "state_in_words", "suiting",
+    "variants",
+]  # fmt: skip
 
 SENTENCES: dict[str, tuple[str, ...]] = {
     # A person's attribute; the last one said holds.
@@ -124,6 +127,15 @@ QUESTIONS: dict[str, tuple[str, ...]] = {
         "Which {aspect} does {person} like for {errand} when {context}?",
         "For {errand}: which {aspect} is it that {person} wants, being {context}?",
     ),
+    # Of what `suiting` offers; with the state told, nothing has to be remembered.
+    "suits": (
+        "What suits {person} best, by {attributes}?",
+        "Which of these would you pick for {person}, going by {attributes}?",
+    ),
+    "suits_given": (
+        "Given {state}: what suits {person} best?",
+        "It is known that there is {state}. Which of these would you pick for {person}?",
+    ),
 }  # fmt: skip
 """Kind of question -> the ways to put it."""
 
@@ -134,6 +146,16 @@ class Meaning:
 
     kind: str
     slots: dict[str, str]
+
+
+def state_in_words(state: dict[str, str]) -> str:
+    """Values of attributes, as `suits_given` has them."""
+    return " and ".join(f"{value} as {attribute}" for attribute, value in state.items())
+
+
+def suiting(state: str) -> str:
+    """The choice that suits those in a state, given in words."""
+    return f"what goes with {state}"
 
 
 def variants(kind: str) -> int:

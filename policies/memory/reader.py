@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from bench_tasks.probes.stream import Item, Query, Reply, refusal_of
-from bench_tasks.probes.talk import meanings
+from bench_tasks.probes.talk import meanings, state_in_words, suiting
 from policies.memory.facts import SEEN, Fact, FactList, Facts, Looks, facts_of, rank
 from policies.memory.wager import bet, is_wager
 
@@ -146,6 +146,22 @@ def _which(facts: Facts, asked: dict[str, str]) -> Found:
     return max(said, key=lambda found: max((f.stamp_ns for f in found[1]), default=-1))
 
 
+def _suits(facts: Facts, asked: dict[str, str]) -> Found:
+    state: dict[str, str] = {}
+    rests: list[Fact] = []
+    for attribute in asked["attributes"].split(" and "):
+        value, told = _attribute(facts, {"person": asked["person"], "attribute": attribute})
+        if not value:
+            return "", []
+        state[attribute] = value
+        rests += told
+    return suiting(state_in_words(state)), rests
+
+
+def _suits_given(facts: Facts, asked: dict[str, str]) -> Found:
+    return suiting(asked["state"]), []
+
+
 _ANSWERS: dict[str, Callable[[Facts, dict[str, str]], Found]] = {
     "attribute": _attribute, "place": _place,
     "place_before": _place_before, "what_was": _what_was, "what_moved": _what_moved,
@@ -153,4 +169,5 @@ _ANSWERS: dict[str, Callable[[Facts, dict[str, str]], Found]] = {
     "reason": _reason, "who": _who, "how_often": _how_often, "colour_of_name": _colour_of_name,
     "colour_put": _colour_put, "contradicts": _contradicts, "again": _again,
     "which": _which,
+    "suits": _suits, "suits_given": _suits_given,
 }  # fmt: skip

@@ -51,6 +51,11 @@ CASES = [
     ("colour_put", {"person": "Ana", "place": "in the drawer"}, "green", "i12 i9"),
     ("contradicts", {"person": "Ana", "attribute": "favourite drink", "value": "coffee"},
      "Yes", "i0"),
+    ("suits", {"person": "Ana", "attributes": "favourite drink"},
+     "what goes with coffee as favourite drink", "i5"),
+    ("suits", {"person": "Ana", "attributes": "favourite drink and hobby"}, NOT_MENTIONED, ""),
+    ("suits_given", {"person": "Ana", "state": "tea as drink and chess as hobby"},
+     "what goes with tea as drink and chess as hobby", ""),
     ("order", {"person": "Ana", "a": "swept the hall", "b": "watered the fern",
                "c": "called the plumber"}, "B -> C -> A", "i2 i4 i6"),
 ]  # fmt: skip
