@@ -24,6 +24,7 @@ __all__ = ["PROBES", "REPORTS", "ProbeKind", "make_probe", "report"]
 
 PROBES: dict[str, str] = {
     "amemgym": "bench_tasks.probes.amemgym:AMemGym",
+    "attacks": "bench_tasks.probes.attacks:Attacks",
     "belief": "bench_tasks.probes.belief:BeliefProbe",
     "conversations": "bench_tasks.probes.conversations:Conversations",
     "bag": "bench_tasks.probes.bags:BagProbe",
@@ -33,6 +34,7 @@ PROBES: dict[str, str] = {
 """Name of a probe -> where its class is."""
 REPORTS: dict[str, str] = {
     "amemgym": "bench_tasks.probes.interaction_scores:report",
+    "attacks": "bench_tasks.probes.attacks:report",
     "belief": "bench_tasks.probes.belief_scores:report",
 }
 """Name of a probe -> where the function is that says what it measures besides right and wrong."""
