@@ -40,8 +40,24 @@ def moved_while_away(lines: list[Line], instruction: str) -> str:
     return moved[0] if moved else "nothing"
 
 
+def reopen_drawer(lines: list[Line], instruction: str) -> str:
+    (drawer,) = [thing for thing, at in places(lines).items() if at == ["open"]]
+    return drawer
+
+
+def press_button(lines: list[Line], instruction: str) -> str:
+    return str(sum(words == "I saw that somebody put the red block on the gray mat"
+                   for words in seen(lines)))  # fmt: skip
+
+
+def watch_then_repeat(lines: list[Line], instruction: str) -> str:
+    letters = {"red": "A", "green": "B", "blue": "C"}
+    return " -> ".join(letters[words.split("put the ")[1].split()[0]] for words in seen(lines))
+
+
 SOLVERS: dict[str, Callable[[list[Line], str], str]] = {
     "cover_blocks": cover_blocks, "put_back_block": put_back_block,
-    "moved_while_away": moved_while_away,
+    "moved_while_away": moved_while_away, "reopen_drawer": reopen_drawer,
+    "press_button": press_button, "watch_then_repeat": watch_then_repeat,
 }  # fmt: skip
 """Memory probe -> what it asks, given the sentences and the instruction of an episode."""

@@ -52,7 +52,7 @@ def standing_on_mat(view: View, name: str) -> str | None:
     x, y = view.position(name)[:2]
     for mat in (o.name for o in view.scene.objects if o.kind == "pad"):
         at = view.position(mat)
-        if max(abs(x - at[0]), abs(y - at[1])) < MAT_M / 2:
+        if max(abs(x - at[0]), abs(y - at[1])) < view.scene.object(mat).half_size_m[0]:
             return mat
     return None
 
