@@ -95,10 +95,11 @@ class CoverBlocks(Task):
         covers = {f"{p}_cover": tuple(scene.params["covered"][p]) for p in PLACES}
         return (
             Wait(0.5), Show("blocks in view"), Wait(0.5), MoveObjects(covers), Wait(0.5),
-            Show("blocks covered"), self._asked(scene),
+            Show("blocks covered"), self.asked(scene),
         )
 
-    def _asked(self, scene: Scene) -> Ask:
+    def asked(self, scene: Scene) -> Ask:
+        """Where the block is."""
         target, place = scene.params["target"], _place(scene)
         name = target.replace("_", " ")
         question = Question(
@@ -117,7 +118,7 @@ class CoverBlocks(Task):
 
     def recall(self, view: View) -> Ask:
         """Where the block is."""
-        return self._asked(view.scene)
+        return self.asked(view.scene)
 
     def goal(self, scene: Scene) -> Goal:
         """The right cover stands aside, let go; the others still cover their blocks."""

@@ -55,9 +55,15 @@ def watch_then_repeat(lines: list[Line], instruction: str) -> str:
     return " -> ".join(letters[words.split("put the ")[1].split()[0]] for words in seen(lines))
 
 
+def found_right(lines: list[Line], instruction: str) -> str:
+    (said,) = [words for speaker, words in lines if speaker and words.endswith(" is right.")]
+    return said.removeprefix("The ").removesuffix(" is right.")
+
+
 SOLVERS: dict[str, Callable[[list[Line], str], str]] = {
     "cover_blocks": cover_blocks, "put_back_block": put_back_block,
     "moved_while_away": moved_while_away, "reopen_drawer": reopen_drawer,
     "press_button": press_button, "watch_then_repeat": watch_then_repeat,
+    "battery_try": found_right, "blocks_ranking_try": found_right,
 }  # fmt: skip
 """Memory probe -> what it asks, given the sentences and the instruction of an episode."""
