@@ -100,6 +100,9 @@ def test_evidence_comes_before_its_question_and_distances_are_to_it():
                 first = min(step.evidence, key=heard.__getitem__)
                 assert step.tags["turns"] == len(heard) - heard[first]
                 assert step.query.stamp_ns > stamp and step.tags["seconds"] > 0
+                way = ("plain", "way 1").index(step.tags["paraphrase"])
+                slots = meanings(step.query.text, asked=True)[0].slots
+                assert step.query.text == put("suits", way, **slots)
 
 
 def at_chance(right, asked, tries):
