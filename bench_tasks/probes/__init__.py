@@ -28,6 +28,7 @@ PROBES: dict[str, str] = {
     "belief": "bench_tasks.probes.belief:BeliefProbe",
     "conversations": "bench_tasks.probes.conversations:Conversations",
     "bag": "bench_tasks.probes.bags:BagProbe",
+    "wikiprofile": "bench_tasks.probes.wikiprofile:WikiProfile",
     "h2hmem": "bench_tasks.probes.h2hmem:H2HMem",
     "preferences": "bench_tasks.probes.preferences:Preferences",
 }
@@ -35,6 +36,7 @@ PROBES: dict[str, str] = {
 REPORTS: dict[str, str] = {
     "amemgym": "bench_tasks.probes.interaction_scores:report",
     "attacks": "bench_tasks.probes.attacks:report",
+    "wikiprofile": "bench_tasks.probes.wikiprofile_scores:report",
     "belief": "bench_tasks.probes.belief_scores:report",
 }
 """Name of a probe -> where the function is that says what it measures besides right and wrong."""

@@ -211,7 +211,8 @@ class _Talks:
         tags = {"role": "overall", "period": period, "question": number,
                 "needs": list(question.needs), "state": list(gold.state)}  # fmt: skip
         told = [self._shown[name] for name in question.needs if name in self._shown]
-        places: dict[str, Any] = {"people": 1, "modality": "text", "distractors": self._options.chat}
+        places: dict[str, Any] = {"people": 1, "modality": "text",
+                                  "distractors": self._options.chat}  # fmt: skip
         if not self._options.dir:
             plain = put("suits", 0, person=self._user.name, attributes=" and ".join(question.needs))
             places["paraphrase"] = "plain" if question.text == plain else "way 1"

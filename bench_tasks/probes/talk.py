@@ -127,6 +127,17 @@ QUESTIONS: dict[str, tuple[str, ...]] = {
         "Which {aspect} does {person} like for {errand} when {context}?",
         "For {errand}: which {aspect} is it that {person} wants, being {context}?",
     ),
+    # By its other end, and led to where it was said.
+    "whose": (
+        "Whose {attribute} is {value}?", "Who of them has {value} as {attribute}?",
+    ),
+    "cloze": (
+        "Complete what {person} said: {start}", "How does it go on, when {person} says: {start}",
+    ),
+    "in_context": (
+        "Somebody says: {before}. Then {person} speaks of the own {attribute}. What is it?",
+        "After the words: {before}, what {attribute} does {person} speak of?",
+    ),
     # Of what `suiting` offers; with the state told, nothing has to be remembered.
     "suits": (
         "What suits {person} best, by {attributes}?",

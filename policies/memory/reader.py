@@ -34,7 +34,9 @@ def answer_from(query: Query, facts: Facts) -> Reply:
         return bet(query, lambda plain: answer_from(plain, facts))
     asked = meanings(query.text, asked=True)
     found: Found = ("", [])
-    if asked and asked[0].kind in _ANSWERS:
+    if asked and asked[0].kind == "cloze":
+        found = _completed(facts, asked[0].slots, query.choices)
+    elif asked and asked[0].kind in _ANSWERS:
         found = _ANSWERS[asked[0].kind](facts, asked[0].slots)
     text, rests = found
     if not text or query.choices and text not in query.choices:
@@ -146,6 +148,29 @@ def _which(facts: Facts, asked: dict[str, str]) -> Found:
     return max(said, key=lambda found: max((f.stamp_ns for f in found[1]), default=-1))
 
 
+def _whose(facts: Facts, asked: dict[str, str]) -> Found:
+    """Who has it as far as is known of him: somebody may be said to have it, and say otherwise."""
+    told = facts.find(asked["attribute"], value=asked["value"])
+    for fact in reversed(told):
+        value, rests = _attribute(facts, {"person": fact.subject, **asked})
+        if value == asked["value"]:
+            return fact.subject, rests
+    return "", []
+
+
+def _completed(facts: Facts, asked: dict[str, str], choices: Sequence[str]) -> Found:
+    """The choice with which a sentence says what that person has said."""
+    who = asked["person"]
+    for choice in choices:
+        sentence = Item("", 0, "", who, f"{asked['start']} {choice}.")
+        for said in facts_of([sentence], lambda picture: ()):
+            told = [f for f in facts.find(said.relation, said.subject, said.value)
+                    if f.speaker == who]  # fmt: skip
+            if told:
+                return choice, told[-1:]
+    return "", []
+
+
 def _suits(facts: Facts, asked: dict[str, str]) -> Found:
     state: dict[str, str] = {}
     rests: list[Fact] = []
@@ -169,5 +194,5 @@ _ANSWERS: dict[str, Callable[[Facts, dict[str, str]], Found]] = {
     "reason": _reason, "who": _who, "how_often": _how_often, "colour_of_name": _colour_of_name,
     "colour_put": _colour_put, "contradicts": _contradicts, "again": _again,
     "which": _which,
-    "suits": _suits, "suits_given": _suits_given,
+    "whose": _whose, "in_context": _attribute, "suits": _suits, "suits_given": _suits_given,
 }  # fmt: skip

@@ -16,6 +16,7 @@ SLOTS = {
     "reason": "its leaves hung down", "word": "blip", "name": "Pip", "a": "watered the fern",
     "things": "red block, green block", "b": "called the plumber", "c": "is now in the post",
     "errand": "the spring clean", "aspect": "hand", "context": "in a hurry",
+    "start": "My favourite drink is", "before": "Lovely weather today",
     "attributes": "hobby and pet", "state": "chess as hobby and a cat as pet",
 }  # fmt: skip
 

@@ -1,0 +1,259 @@
+"""Stored or not recalled: facts are asked for as they were told, and in other words (WikiProfile).
+
+Every fact is asked for in ways that lead to where it was told (its sentence to be completed, a
+question with what was said before it), in ways that do not (directly and reversely, each in two
+phrasings), and, where the memory does not know, by further questions from whose answers the fact
+follows: thinking. All of it is repeated. After arXiv 2602.14080.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bench_tasks.errors import UsageError
+from bench_tasks.probes.conversation_state import DAY_NS, SECOND_NS, START_NS
+from bench_tasks.probes.stills import Render
+from bench_tasks.probes.stream import Asked, Item, Probe, Query, Reply, Step
+from bench_tasks.probes.talk import put, variants
+from bench_tasks.probes.words import ATTRIBUTES, OBJECTS, PERSONS, PLACES, SMALL_TALK, WORDS
+
+__all__ = ["Options", "WikiProfile"]
+
+
+@dataclass(frozen=True)
+class Options:
+    """How many people talk of how many attributes, in how many sessions.
+
+    Of each attribute `untold` of the people say nothing. `words` of their own follow from two
+    things that are told. `rumours` are what is said wrongly of others in a session, `small_talk`
+    what says nothing. Everything is asked `repeats` times, with thinking or without.
+    """
+
+    people: int = 8
+    attributes: int = 4
+    untold: int = 2
+    words: int = 6
+    sessions: int = 8
+    rumours: int = 3
+    small_talk: int = 10
+    repeats: int = 3
+    think: bool = True
+
+    def __post_init__(self) -> None:
+        """UsageError names the option whose value cannot be."""
+        for name, low, high in (("people", 3, 8), ("attributes", 1, len(ATTRIBUTES)),
+                                ("untold", 0, self.people - 1), ("words", 0, len(WORDS)),
+                                ("sessions", 2, 100), ("rumours", 0, 50), ("small_talk", 0, 200),
+                                ("repeats", 1, 20)):  # fmt: skip
+            value = getattr(self, name)
+            if not low <= value <= high:
+                raise UsageError(f"{name} must be {low} to {high}, got {value}")
+
+
+class WikiProfile:
+    """Makes the steps of one history per seed."""
+
+    Options = Options
+    pictured = False
+
+    def __init__(self, options: Options | None = None) -> None:
+        """With the defaults there are 38 facts: 24 told, 8 untold, 6 that follow from others."""
+        self.options = options or Options()
+
+    def steps(self, seed: int, render: Render | None = None) -> Probe:
+        """All that is said, then all questions in any order."""
+        return _History(self.options, seed).steps()
+
+
+@dataclass
+class _Fact:
+    """`subject` has `value` as `attribute`; or it is the place of what he has a word for.
+
+    `status` is told, untold or inferable. `start` is how its sentence begins, `before` what was
+    said right before.
+    """
+
+    subject: str
+    attribute: str
+    value: str
+    status: str
+    start: str = ""
+    before: str = ""
+    evidence: tuple[str, ...] = ()
+
+
+Turns = Generator[Step, Reply | None, Any]
+
+
+class _History:
+    def __init__(self, options: Options, seed: int) -> None:
+        self._options = options
+        self._rng = np.random.default_rng([seed, 21])
+        self._asking = np.random.default_rng([seed, 22])
+        people = self._rng.permutation(PERSONS)[: options.people].tolist()
+        self._people: list[str] = people
+        self._facts = [*self._attributes(), *self._words()]
+        self._items: dict[str, int] = {}
+        self._stamps: dict[str, int] = {}
+        self._now_ns, self._asked = START_NS, 0
+
+    def _mixed(self, values: list) -> list:
+        return [values[int(k)] for k in self._rng.permutation(len(values))]
+
+    def _attributes(self) -> Iterator[_Fact]:
+        """No two people have the same value, so that a fact can be asked for from its end."""
+        for attribute in self._mixed(list(ATTRIBUTES))[: self._options.attributes]:
+            values = self._mixed(list(ATTRIBUTES[attribute]))
+            silent = set(self._mixed(self._people)[: self._options.untold])
+            for who, value in zip(self._people, values, strict=False):
+                yield _Fact(who, attribute, value, "untold" if who in silent else "told")
+
+    def _words(self) -> Iterator[_Fact]:
+        words = self._mixed(list(WORDS))[: self._options.words]
+        for k, word in enumerate(words):
+            place = str(self._rng.choice(PLACES))
+            yield _Fact(self._people[k % len(self._people)], word, place, "inferable")
+
+    # What is said ---------------------------------------------------------------------------------
+
+    def steps(self) -> Probe:
+        it = self._options
+        sayings = [(fact, part) for fact in self._facts
+                   for part in {"told": ("has",), "inferable": ("means", "lies")}.get(
+                       fact.status, ())]  # fmt: skip
+        todo: list[list] = [[] for _ in range(it.sessions)]
+        for saying in sayings:
+            todo[int(self._rng.integers(it.sessions))].append(saying)
+        objects = dict(zip([f.attribute for f in self._facts if f.status == "inferable"],
+                           self._mixed(list(OBJECTS)), strict=False))  # fmt: skip
+        for k, own in enumerate(todo):
+            self._now_ns = START_NS + 3 * k * DAY_NS
+            before = ""
+            extra = ["rumour"] * it.rumours + ["chat"] * it.small_talk
+            for saying in self._mixed([*own, *extra]):
+                who, text = self._saying(saying, before, objects)
+                if text:
+                    item = self._said(f"s{k:02d}", who, text)
+                    if isinstance(saying, tuple):
+                        saying[0].evidence += (item.id,)
+                    before = text
+                    yield item
+        yield from self._questions()
+
+    def _said(self, session: str, who: str, text: str) -> Item:
+        self._now_ns += int(self._rng.integers(3, 40)) * SECOND_NS
+        item = Item(f"{session}-{len(self._items):04d}", self._now_ns, session, who, text)
+        self._items[item.id] = len(self._items)
+        self._stamps[item.id] = item.stamp_ns
+        return item
+
+    def _saying(self, saying: Any, before: str, objects: dict[str, str]) -> tuple[str, str]:
+        who = str(self._rng.choice(self._people))
+        if saying == "chat":
+            return who, str(self._rng.choice(SMALL_TALK))
+        if saying == "rumour":
+            return self._rumour()
+        fact, part = saying
+        way = int(self._rng.integers(variants(part)))
+        if part == "means":
+            text = put(part, way, word=fact.attribute, object=objects[fact.attribute])
+        elif part == "lies":
+            return who, put(part, way, object=objects[fact.attribute], place=fact.value)
+        else:
+            text = put(part, way, attribute=fact.attribute, value=fact.value)
+            fact.start, fact.before = text[: text.index(f" {fact.value}.")], before
+        return fact.subject, text
+
+    def _rumour(self) -> tuple[str, str]:
+        """Somebody says wrongly of another what that one speaks of himself."""
+        told = [fact for fact in self._facts if fact.status == "told"]
+        if not told:
+            return "", ""
+        fact = told[int(self._rng.integers(len(told)))]
+        others = [value for value in ATTRIBUTES[fact.attribute] if value != fact.value]
+        people = [who for who in self._people if who != fact.subject]
+        text = put("told", int(self._rng.integers(variants("told"))), person=fact.subject,
+                   attribute=fact.attribute, value=str(self._rng.choice(others)))  # fmt: skip
+        return str(self._rng.choice(people)), text
+
+    # What is asked --------------------------------------------------------------------------------
+
+    def _questions(self) -> Turns:
+        asked = [(fact, *probe, n) for fact in self._facts for probe in self._probes(fact)
+                 for n in range(self._options.repeats)]  # fmt: skip
+        for k in self._asking.permutation(len(asked)).tolist():
+            fact, kind, name, text, n = asked[k]
+            yield from self._ask(fact, kind, name, text, n)
+
+    def _probes(self, fact: _Fact) -> Iterator[tuple[str, str, str]]:
+        """(kind, name, text) of each way in which a fact is asked for."""
+        who, what = fact.subject, fact.attribute
+        if fact.status == "inferable":
+            for way, start in enumerate((f"The {what} is", f"If you look for the {what}: it is")):
+                yield "encoding", f"completed {way}", put("cloze", 0, person=who, start=start)
+            for way in range(2):
+                text = put("place_of_word", way, person=who, word=what)
+                yield "direct", f"direct {way}", text
+            return
+        start = fact.start or f"My {what} is"
+        yield "encoding", "completed", put("cloze", 0, person=who, start=start)
+        before = fact.before.rstrip(".?!").replace("?", "").replace("!", "").replace(".", "")
+        yield "encoding", "in context", put("in_context", 0, before=before or "Hello",
+                                            person=who, attribute=what)  # fmt: skip
+        for way in (0, 2):
+            yield "direct", f"direct {way}", put("attribute", way, person=who, attribute=what)
+        for way in range(2):
+            yield "reverse", f"reverse {way}", put("whose", way, attribute=what, value=fact.value)
+
+    def _ask(self, fact: _Fact, kind: str, name: str, text: str, n: int) -> Turns:
+        gold = fact.subject if kind == "reverse" else fact.value
+        reply = yield self._asked_for(fact, kind, name, text, gold, self._pool(fact, kind), n)
+        thinks = self._options.think and kind in ("direct", "reverse")
+        if thinks and fact.status != "inferable" and (reply is None or reply.abstained):
+            for part, told in self._thoughts(fact, kind):
+                yield self._asked_for(fact, f"thought {kind}", name, told, part[1],
+                                      self._pool(fact, "direct" if kind == "reverse"
+                                                 else "reverse"), n, part[0])  # fmt: skip
+
+    def _pool(self, fact: _Fact, kind: str) -> list[str]:
+        if kind == "reverse":
+            return self._people
+        return list(PLACES if fact.status == "inferable" else ATTRIBUTES[fact.attribute])
+
+    def _thoughts(self, fact: _Fact, kind: str) -> Iterator[tuple[tuple[str, str], str]]:
+        """What is asked on the way to an answer: (what it would be, what must be said), text."""
+        if kind == "reverse":
+            for who in self._people:
+                yield (who, fact.value), put("attribute", 0, person=who, attribute=fact.attribute)
+        else:
+            for value in ATTRIBUTES[fact.attribute]:
+                yield (value, fact.subject), put("whose", 0, attribute=fact.attribute, value=value)
+
+    def _asked_for(
+        self, fact: _Fact, kind: str, name: str, text: str, gold: str, pool: list[str], n: int,
+        would_be: str = "",
+    ) -> Asked:
+        self._asked += 1
+        choices = tuple(pool[int(k)] for k in self._asking.permutation(len(pool)))
+        tags: dict[str, Any] = {
+            "fact": f"{fact.subject} {fact.attribute}", "status": fact.status, "probe": name,
+            "repeat": n, "people": len(self._people), "modality": "text",
+            "distractors": self._options.rumours + self._options.small_talk,
+            "paraphrase": "plain" if name.endswith("0") or name == "completed" else "other",
+        }  # fmt: skip
+        if would_be:
+            tags["would_be"] = would_be
+        query = Query(f"q{self._asked:05d}", self._now_ns + SECOND_NS, text, choices)
+        if fact.evidence:
+            first = min(fact.evidence, key=lambda one: self._items[one])
+            tags |= {"turns": len(self._items) - self._items[first],
+                     "seconds": (query.stamp_ns - self._stamps[first]) // SECOND_NS}  # fmt: skip
+        scored = kind in ("direct", "reverse") and fact.status != "untold" or (
+            kind == "encoding" and fact.status == "told"
+        )
+        kind = "inferred" if scored and fact.status == "inferable" else kind
+        return Asked(query, kind, gold, 1 / len(choices), fact.evidence, tags, scored)
