@@ -334,8 +334,12 @@ def _serve(args: argparse.Namespace) -> int:
         raise UsageError(f"port must be at most 65535, got {args.port}")
     server = policy_server(args.policy, args.host, args.port)
     where = f"ws://{args.host}:{server.port}"
-    print(json.dumps({"url": where, **server.metadata}) if args.json
-          else f"serving {args.policy} at {where}; Ctrl-C ends it", flush=True)  # fmt: skip
+    if args.json:
+        print(json.dumps({"url": where, **server.metadata}), flush=True)
+    else:
+        print(f"serving {args.policy} at {where}; Ctrl-C ends it\n"
+              f"to evaluate it: bench_tasks run --policy {server.client_spec} ...", flush=True
+              )  # fmt: skip
     server.serve_forever()
     return 0
 

@@ -26,7 +26,7 @@ from bench_tasks.vocabulary import (
 from policies.after_reset import after_reset
 from policies.remote.actions import chunk_values
 from policies.remote.codec import WireError
-from policies.remote.embodiment import Embodiment, load
+from policies.remote.embodiment import CAMERAS, Embodiment, load
 from policies.remote.observations import request
 from policies.remote.websocket import Refused
 
@@ -136,6 +136,7 @@ class RemotePolicy:
             self.server_metadata = self._patiently()
             wanted = {**self._announced(), **self.embodiment.server}
             wrong = differences(self.server_metadata, wanted)
+            wrong += unsent(self.server_metadata, self.embodiment)
             if wrong:
                 raise WireError(
                     f"it does not fit the embodiment {self.options.embodiment}: {'; '.join(wrong)}"
@@ -227,6 +228,14 @@ def differences(said: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
         if theirs != ours:
             found.append(f"its {key} is {str(theirs)[:80]}, here it is {ours}")
     return found
+
+
+def unsent(said: dict[str, Any], embodiment: Embodiment) -> list[str]:
+    """What a server that lists its cameras by our names would be asked without."""
+    listed = said.get("cameras")
+    wanted = [c for c in CAMERAS if c in listed] if isinstance(listed, list | tuple) else []
+    missing = [camera for camera in wanted if camera not in embodiment.cameras]
+    return [f"it wants pictures of {', '.join(missing)}, which are not sent"] if missing else []
 
 
 def _plain(value: Any) -> Any:

@@ -50,8 +50,9 @@ class DreamZeroPolicy(OpenPIPolicy):
     def _announced(self) -> dict[str, Any]:
         images, action = self.embodiment.images, self.embodiment.action
         sizes: list[Any] = sorted({(picture.height, picture.width) for picture in images})
-        # A server whose resolution is None takes pictures of any size.
+        # A server whose resolution is None takes pictures of any size; (0, 0) is as it was taken.
         any_size = self.server_metadata.get("image_resolution") is None or not sizes
+        any_size = any_size or (0, 0) in sizes
         space = (action.space, action.mode)
         return {
             **super()._announced(),

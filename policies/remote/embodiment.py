@@ -52,15 +52,16 @@ Key = tuple[str, ...]
 class Picture:
     """A camera's picture as uint8 RGB, `layout` hwc or chw.
 
-    `fit` says what becomes of another aspect ratio: padded with black, cropped, or stretched.
+    Without `width` and `height` it is sent as it was taken. `fit` says what becomes of another
+    aspect ratio: padded with black, cropped, or stretched.
     `frames` > 1: the chunk is executed in as many parts, a picture is taken before each, and
     after the first call they are sent together, the oldest first.
     """
 
     key: Key
     camera: str
-    width: int
-    height: int
+    width: int = 0
+    height: int = 0
     layout: str = "hwc"
     fit: str = "pad"
     rotate_180: bool = False
@@ -260,7 +261,7 @@ def _checked(it: Embodiment) -> Embodiment:
         _one_of("layout", picture.layout, ("hwc", "chw"))
         _one_of("fit", picture.fit, FITS)
         for name in ("width", "height"):
-            if not 8 <= getattr(picture, name) <= 4096:
+            if (picture.width or picture.height) and not 8 <= getattr(picture, name) <= 4096:
                 raise UsageError(f"a picture's {name} must be 8 to 4096 pixels")
         if not 1 <= picture.frames <= 64:
             raise UsageError(f"a picture's frames must be 1 to 64, got {picture.frames}")

@@ -52,8 +52,10 @@ def _of(camera: str, frames: tuple[CameraFrame, ...]) -> CameraFrame:
 
 
 def picture(wanted: Picture, frame: CameraFrame) -> np.ndarray:
-    """The picture (h, w, 3), or (3, h, w), uint8 RGB, at the size that is wanted."""
-    pixels = _fitted(rgb(frame), wanted)
+    """The picture (h, w, 3), or (3, h, w), uint8 RGB, at the size that is wanted, if one is."""
+    pixels = rgb(frame)
+    if wanted.width:
+        pixels = _fitted(pixels, wanted)
     if wanted.rotate_180:
         pixels = pixels[::-1, ::-1]
     if wanted.layout == "chw":

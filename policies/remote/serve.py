@@ -82,6 +82,10 @@ class PolicyServer:
         except OSError as error:
             raise UsageError(f"cannot listen on {host}:{port}: {error.strerror}") from None
         self.port: int = self._server.socket.getsockname()[1]
+        pictures = ",embodiment=fr3_pair_images" if policy.metadata.cameras else ""
+        at = "" if host == "127.0.0.1" else f"host={host},"
+        self.client_spec = f"openpi:{at}port={self.port}{pictures}"
+        """The policy by which this project's own evaluator asks it."""
 
     def serve_forever(self) -> None:
         """Serve until `shutdown` or an interrupt."""

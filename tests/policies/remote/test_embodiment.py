@@ -116,6 +116,7 @@ GOOD = (embodiment.FOLDER / "droid_left.yaml").read_text()
         ("left: [1, 2, 3, 4, 5, 6, 7]", "left: [0]", "different joints 1 to 7"),
         ("camera: third", "camera: thrid", "unknown camera 'thrid'"),
         ("width: 224", "width: 3", "width must be 8 to 4096"),
+        ("width: 224, ", "", "a picture's width must be 8 to 4096"),
         ("width: 224", "width: 224, layout: nchw", "unknown layout 'nchw'"),
         ("width: 224", "width: '224'", "width must be of type int"),
         ("parts: [left.joints, left.gripper]", "parts: [left.gripper]", "left.joints once"),

@@ -161,7 +161,7 @@ def test_a_late_answer_is_never_taken_for_a_later_one():
 def test_a_server_that_does_not_read_is_given_up(tmp_path):
     """What is sent is larger than the socket's buffers, so that sending it does not end."""
     big = (policies.__file__.rsplit("/", 1)[0] + "/remote/embodiments/fr3_pair_images.yaml")
-    text = open(big).read().replace("224", "2000")
+    text = open(big).read().replace("camera: head", "camera: head, width: 2000, height: 2000")
     (tmp_path / "big.yaml").write_text(text)
 
     def deaf(connection):

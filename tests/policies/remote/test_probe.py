@@ -88,7 +88,7 @@ def test_pictures_are_shown_too():
     with peers.OpenPIPeer(KeepsLast()) as peer:
         found = probe.examine(f"openpi:port={peer.port},embodiment=fr3_pair_images")
     assert found[-1][2] == probe.KEEPS
-    assert all(said["images"]["head"].shape == (224, 224, 3) for said in peer.seen)
+    assert all(said["images"]["head"].shape == (240, 320, 3) for said in peer.seen)
     first = [said["images"]["head"] for said in peer.seen if said["prompt"] == "Lift the block."]
     assert len(first) == 7 and all(np.array_equal(first[0], other) for other in first)
 

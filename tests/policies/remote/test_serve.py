@@ -245,15 +245,35 @@ def test_a_policy_over_our_own_wire_gives_the_same_states_as_in_this_process(ser
 
 
 def test_pictures_of_the_simulation_go_over_the_wire(served, monkeypatch):
-    """Three cameras at the embodiment's resolution, rendered only when the server is asked."""
+    """Three cameras as they are taken, rendered only when the server is asked."""
     monkeypatch.setattr(type(tasks.get("lift_pot")), "time_limit_s", 0.5)
     with peers.OpenPIPeer(lambda obs, _: {"actions": peers.good_values(obs["command"])}) as wire:
         score = episode(f"openpi:port={wire.port},embodiment=fr3_pair_images,deadline_s=20")
     assert score.cause.startswith("time limit") and len(wire.seen) == 3, "0.5 s, 0.2 s a chunk"
     for name in ("head", "left_wrist", "right_wrist"):
         pixels = wire.seen[0]["images"][name]
-        assert pixels.shape == (224, 224, 3) and pixels[40:180].std() > 5
+        assert pixels.shape == (240, 320, 3) and pixels.std() > 5
     assert not np.array_equal(wire.seen[0]["images"]["head"], wire.seen[0]["images"]["left_wrist"])
+
+
+def test_a_policy_that_sees_acts_over_our_wire_as_in_this_process(served, monkeypatch):
+    """Under what `serve` says to evaluate it by, and no other: it needs the pictures as taken."""
+    pytest.importorskip("torch")
+    monkeypatch.setattr(type(tasks.get("lift_pot")), "time_limit_s", 1.2)
+    server = served("wam")
+    assert server.client_spec == f"openpi:port={server.port},embodiment=fr3_pair_images"
+    here, there = episode("wam"), episode(server.client_spec)
+    assert here.state_hash and there.state_hash == here.state_hash
+    assert there.cause == here.cause and here.cause.startswith("time limit")
+
+
+def test_a_policy_that_sees_is_not_asked_without_pictures(served):
+    pytest.importorskip("torch")
+    server = served("wam")
+    policy = policies.make_policy(f"openpi:port={server.port}")
+    reason = "embodiment fr3_pair: it wants pictures of head, left_wrist, right_wrist, which are"
+    with pytest.raises(BenchError, match=reason):
+        policy.reset(drill_world.scene(), 0)
 
 
 def test_a_server_that_goes_away_ends_the_episode(served):
