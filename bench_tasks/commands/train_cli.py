@@ -31,9 +31,13 @@ def add(command: Command, number: Callable, names: Callable) -> None:
         "--kind", default="wam",
         help="wam: a world-action model (default); bc: the same without the video, for comparison",
     )  # fmt: skip
-    sub.add_argument("--steps", type=number(1), metavar="N", help="steps of training")
-    sub.add_argument("--batch", type=number(1), metavar="N", help="stretches in each step")
-    sub.add_argument("--rate", type=_rate, metavar="R", help="the largest learning rate")
+    sub.add_argument("--steps", type=number(1), metavar="N", help="of training (default: 3300)")
+    sub.add_argument(
+        "--batch", type=number(1), metavar="N", help="stretches in each step (default: 16)"
+    )
+    sub.add_argument(
+        "--rate", type=_rate, metavar="R", help="the largest learning rate (default: 0.002)"
+    )
     sub.add_argument(
         "--seed", type=number(0), metavar="S", help="of weights, noise and order (default: 0)"
     )
@@ -68,12 +72,12 @@ def add(command: Command, number: Callable, names: Callable) -> None:
         )  # fmt: skip
     sub.add_argument(
         "--autoencoder-steps", type=number(1), metavar="N",
-        help="steps of training the picture autoencoder first, without --init",
+        help="of training the picture autoencoder first, without --init (default: 900)",
     )  # fmt: skip
     sub.add_argument(
         "--shape", default="", metavar="KEY=VALUE,...",
-        help="sizes of the model: dim, layers, heads, history, stride, frames, rows_hz, latent, "
-        "attention",
+        help="sizes of the model and what it is like: dim, layers, heads, history, stride, frames, "
+        "rows_hz, latent, attention, predicts",
     )  # fmt: skip
     sub.add_argument(
         "--cache", default="", metavar="DIR",

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 
@@ -26,6 +26,7 @@ from policies.wam import train as trainer  # noqa: E402
 from policies.wam.checkpoint import load_checkpoint  # noqa: E402
 from policies.wam.model import Transformer  # noqa: E402
 from policies.wam.rows_cache import CACHE, load_rows  # noqa: E402
+from policies.wam.shape import Shape  # noqa: E402
 from policies.wam.train import Recipe, Trainer  # noqa: E402
 
 SHAPE = "dim=32,layers=1,heads=2,history=2"
@@ -73,6 +74,20 @@ def trained(out, stop_at: str = "") -> Trainer:
         return one
     assert not stop_at, "it was to be killed"
     return one
+
+
+def test_the_help_says_what_the_recipe_takes_by_default(capsys):
+    with pytest.raises(SystemExit):
+        main(["train", "--help"])
+    told = " ".join(capsys.readouterr().out.split())
+    usual = Recipe()
+    for option in ("steps", "batch", "rate", "autoencoder_steps", "seed", "apart", "advantage",
+                   "video_weight", "action_weight"):  # fmt: skip
+        flag = f" --{option.replace('_', '-')} "
+        said = told.rpartition(flag)[2].partition("(default: ")[2].partition(")")[0]
+        assert float(said) == getattr(usual, option), option
+    shape = told.rpartition(" --shape ")[2].partition(" --cache ")[0]
+    assert all(field.name in shape for field in fields(Shape) if field.name != "video")
 
 
 @pytest.mark.parametrize("stop_at", ["autoencoder 0", "23 pictures", "step 5", "step 6", "step 7"])
