@@ -143,7 +143,6 @@ def test_a_memory_probe_has_a_launch_of_its_own(launch, nodes, tmp_path):
         ("memory:=oracle", "memory oracle must be told what to recall"),
         ("probe:=quiz", "unknown probe 'quiz': choose from "),
         ("seeds:=0", "seeds must be 1 or more and seed 0 or more, got 0 and 0"),
-        ("planner:=expert", "unknown launch argument 'planner': choose from "),
     ):
         assert launch(file, wrong, f"out:={out}").wait(60) == 2
         (line,) = log(tmp_path).strip().splitlines()
