@@ -9,7 +9,7 @@ that moves other robots than the FR3 pair names them all as `robots`.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from bench_tasks import tasks
@@ -19,7 +19,8 @@ from bench_tasks.protocols import Planner, Policy
 from bench_tasks.vocabulary import FR3_PAIR
 
 __all__ = [
-    "PLANNERS", "POLICIES", "check_planner", "check_policy", "load", "make_planner", "make_policy",
+    "PLANNERS", "POLICIES", "check_planner", "check_policy", "load", "make_model", "make_planner",
+    "make_policy",
 ]  # fmt: skip
 
 PLANNERS: dict[str, str] = {
@@ -108,6 +109,19 @@ def make_planner(spec: str) -> Planner:
     Models are not loaded, nor servers asked, before the first episode.
     """
     return _make("planner", spec, PLANNERS)
+
+
+def make_model(spec: str) -> tuple[str, Callable[[str], str]]:
+    """The model of a planner: its name, and a function from a prompt to an answer.
+
+    UsageError also when the planner is no model.
+    """
+    planner = make_planner(spec)
+    complete = getattr(planner, "complete", None)
+    if complete is None:
+        models = [name for name in PLANNERS if hasattr(load("planner", name, PLANNERS), "complete")]
+        raise unknown("model", spec.partition(":")[0], models)
+    return f"{planner.name} {planner.options.model}", complete  # type: ignore[attr-defined]
 
 
 def check_planner(spec: str) -> None:

@@ -50,6 +50,15 @@ def add(parser: argparse.ArgumentParser, number: Callable, names: Callable) -> N
     sub.add_argument(
         "--seed", type=number(0), default=0, metavar="S", help="the first one (default: 0)"
     )
+    sub.add_argument(
+        "--reader", metavar="M",
+        help="a planner's model (openai:..., transformers:..., smollm2) that answers from what is "
+        "recalled (default: rules)",
+    )  # fmt: skip
+    sub.add_argument(
+        "--user", metavar="M",
+        help="a planner's model that plays the user of amemgym (default: rules)",
+    )  # fmt: skip
     sub.add_argument("--out", type=Path, required=True, metavar="DIR", help="where to keep all")
     _pictures(sub)
     _by(sub, names)
@@ -144,7 +153,8 @@ def _run(args: argparse.Namespace) -> int:
     def note(text: str) -> None:
         sys.stderr.write(f"bench_tasks: {text}\n")
 
-    runs = played(probes, memories, seeds, args.out, args.pictures, done, note)
+    runs = played(probes, memories, seeds, args.out, args.pictures, done, note, args.reader,
+                  args.user)  # fmt: skip
     progress.close()
     return _told(args, runs, args.out)
 
@@ -171,10 +181,12 @@ def _told(args: argparse.Namespace, runs: list[Run], folder: Path) -> int:
 def played(
     probes: list[str], memories: list[str], seeds: range, out: Path, pictures: Path,
     done: Callable[[Run], None] = lambda run: None, note: Callable[[str], None] = lambda line: None,
+    reader: str | None = None, user: str | None = None,
 ) -> list[Run]:
     """Play every probe with every memory, each in a file of its own that is gone afterwards.
 
-    `done` is told of each run, `note` of each fault in what a probe has read.
+    `done` is told of each run, `note` of each fault in what a probe has read. `reader` and `user`
+    name models that answer from what is recalled, and play the user.
 
     UsageError, before anything is played, on an unknown name or option or when a run is there
     already.
@@ -182,13 +194,22 @@ def played(
     from bench_tasks.probes import make_probe
     from bench_tasks.probes.player import play, storage_bytes
     from bench_tasks.probes.runs import SUFFIX, RunWriter, read_run
+    from policies import make_model
     from policies.memory import check_memory, make_memory
+    from policies.memory.model_reader import ModelReader
 
-    kinds = {spec: make_probe(spec) for spec in probes}
+    models, reads, plays = "", None, {}
+    if reader:
+        name, complete = make_model(reader)
+        models, reads = f" read by {name}", ModelReader(complete)
+    if user:
+        name, complete = make_model(user)
+        models, plays = f"{models} talking to {name}", {"complete": complete}
+    kinds = {spec: make_probe(spec, **plays) for spec in probes}
     for spec in memories:
         check_memory(spec)
     paths = {
-        (probe, memory, seed): Path(f"{run_path(out, probe, memory, seed)}{SUFFIX}")
+        (probe, memory, seed): Path(f"{run_path(out, probe, memory + models, seed)}{SUFFIX}")
         for probe in kinds for seed in seeds for memory in memories
     }  # fmt: skip
     for path in paths.values():
@@ -198,8 +219,8 @@ def played(
     runs: list[Run] = []
     for (probe, spec, seed), path in paths.items():
         store = path.with_suffix(".sqlite")
-        writer = RunWriter(path, probe, spec, seed)
-        memory = make_memory(spec, store)
+        writer = RunWriter(path, probe, f"{spec}{models}", seed)
+        memory = make_memory(spec, store, reader=reads)
         size = None
         try:
             steps = kinds[probe].steps(seed, render)

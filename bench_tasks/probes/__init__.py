@@ -10,9 +10,10 @@ to numbers, which is entered in `REPORTS`.
 from __future__ import annotations
 
 import importlib
+import inspect
 from typing import TYPE_CHECKING, Any, Protocol
 
-from bench_tasks.errors import unknown
+from bench_tasks.errors import UsageError, unknown
 from bench_tasks.options import build, read_spec
 from bench_tasks.probes.stills import Render
 from bench_tasks.probes.stream import Probe
@@ -64,6 +65,9 @@ def make_probe(spec: str, **more: Any) -> ProbeKind:
     if name not in PROBES:
         raise unknown("probe", name, PROBES)
     kind = _load(PROBES[name])
+    for what in more:
+        if what not in inspect.signature(kind).parameters:
+            raise UsageError(f"probe {name} takes no {what}")
     return kind(build(name, kind.Options, options, "probe"), **more)
 
 

@@ -204,6 +204,11 @@ class ChatPlanner(ABC):
         transcript |= {"parsed": found.value, "repairs": list(found.repairs), "notes": notes}
         return Answer(values, completion.text, latency, transcript)
 
+    def complete(self, prompt: str) -> str:
+        """The answer to a text alone, outside of any episode. PlannerError when there is none."""
+        self._load_once()
+        return self._complete([Message("user", [prompt])], {}).text
+
     # -- what a back end gives -------------------------------------------------------------------
 
     @abstractmethod
@@ -212,6 +217,9 @@ class ChatPlanner(ABC):
 
         `schema` is {} when the answer is no JSON.
         """
+
+    def _load_once(self) -> None:  # noqa: B027 - nothing to load is the usual case
+        """Load the model, if that has to be; PlannerError when it cannot be."""
 
     # -- one call --------------------------------------------------------------------------------
 

@@ -64,6 +64,9 @@ class TransformersPlanner(ChatPlanner):
     def reset(self, scene: Scene, seed: int) -> None:
         """Begin an episode; the first one loads the model. PlannerError when it cannot be."""
         super().reset(scene, seed)
+        self._load_once()
+
+    def _load_once(self) -> None:
         if self._model is None:
             self._load()
 

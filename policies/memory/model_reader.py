@@ -1,0 +1,65 @@
+"""Answers from items with a model: any function from a prompt to a text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime, timezone
+
+from bench_tasks.probes.stream import Item, Query, Reply, refusal_of
+from policies.memory.words import asked_in, said_in
+from policies.planners.jsontext import AnswerError, find_json
+
+__all__ = ["ModelReader"]
+
+
+class ModelReader:
+    """Depends on nothing but its arguments, as far as the model does not."""
+
+    def __init__(self, complete: Callable[[str], str]) -> None:
+        """`complete(prompt)` returns the model's answer."""
+        self._complete = complete
+
+    def answer(self, query: Query, items: Sequence[Item]) -> Reply:
+        """What the model says; what cannot be read, or is none of the choices, is no answer."""
+        answer = self._complete(_prompt(query, items))
+        used = tuple(item.id for item in items)
+        try:
+            said = find_json(answer, (dict,)).value["answer"]
+        except (AnswerError, KeyError):
+            said = "" if query.choices else answer.strip()
+        if query.choices:
+            found = _choice(said, query.choices)
+            if not found:
+                return Reply(refusal_of(query), 0.5, abstained=True)
+            return Reply(found, 1.0, used)
+        text = "" if said is None else str(said).strip()
+        if not text:
+            return Reply(refusal_of(query), 0.5, abstained=True)
+        return Reply(text, 1.0, used)
+
+
+def _choice(said: object, choices: Sequence[str]) -> str:
+    """The choice that a number from 1, or its own words, stand for; "" when it is none."""
+    text = str(said).strip()
+    if text in choices:
+        return text
+    if text.isdigit() and 0 < int(text) <= len(choices):
+        return choices[int(text) - 1]
+    return ""
+
+
+def _prompt(query: Query, items: Sequence[Item]) -> str:
+    lines = [f"[{_date(item.stamp_ns)}] {said_in(item)}"
+             for item in sorted(items, key=lambda one: (one.stamp_ns, one.id))]  # fmt: skip
+    remembered = "\n".join(lines) or "nothing"
+    head = (f"What you remember, the oldest first:\n{remembered}\n\n"
+            f"It is {_date(query.stamp_ns)} now. {asked_in(query)}\n")  # fmt: skip
+    if not query.choices:
+        return head + 'Answer as briefly as can be, in JSON: {"answer": "..."}.'
+    shown = "\n".join(f"{k}: {choice}" for k, choice in enumerate(query.choices, 1))
+    return (f"{head}{shown}\nAnswer with the number of one of these, 0 if you do not know, "
+            'in JSON: {"answer": number}.')  # fmt: skip
+
+
+def _date(stamp_ns: int) -> str:
+    return f"{datetime.fromtimestamp(stamp_ns // 10**9, timezone.utc):%Y-%m-%d %H:%M}"
