@@ -94,6 +94,10 @@ def _cause(trace: Trace) -> Diagnosis:
             wrong = _answer(trace, event)
             if wrong is not None:
                 return wrong
+        if event.kind == "plan":
+            wrong = _remembered(trace, event)
+            if wrong is not None:
+                return wrong
     for event in trace.events:
         if event.kind == "planner_error" and not _spent(event.data["error"]):
             return Diagnosis("model error", str(event.data["error"]), event.seq)
@@ -157,6 +161,17 @@ def _answer(trace: Trace, event: Event) -> Diagnosis | None:
     if missing:
         return Diagnosis("output format", f"no valid answer for {', '.join(missing)}", event.seq)
     return None
+
+
+def _remembered(trace: Trace, event: Event) -> Diagnosis | None:
+    """What a plan was made on that was remembered wrongly, where its transcript tells of it."""
+    told = event.data.get("transcript")
+    told = told.get("memory") if isinstance(told, dict) else None
+    ask = trace.task.recall(trace.view(event.seq)) if isinstance(told, dict) else None
+    if ask is None or "chosen" not in told or told["chosen"] in ask.gold.values():
+        return None
+    text = f"{ask.question.text} {told['chosen']} ({told.get('by')}), correct is "
+    return Diagnosis("memory", text + ", ".join(ask.gold.values()), event.seq)
 
 
 def _mended(trace: Trace, fault: Fault, found: Sequence[Fault]) -> bool:

@@ -14,6 +14,8 @@ from bench_tasks.runner import run
 from bench_tasks.verdicts import score_files, scoring
 
 pytestmark = pytest.mark.ros
+SHORT = 0
+"""Seed with which the first try is right."""
 
 
 def compare(ours: Path, theirs: Path) -> None:
@@ -56,6 +58,21 @@ def test_ros_and_in_process_record_the_same(nodes, tmp_path):
     assert score_files.newest_scores(over_ros) is not None
     assert (over_ros / "report.html").stat().st_size > 1000
     assert "live and offline verdict agree in 4 of 4 episodes" in nodes.log("task")
+
+
+def test_what_is_said_and_done_on_the_way_is_the_same(nodes, tmp_path):
+    """People talk, say whether it was right, and take things back, between plans."""
+    over_ros, in_process = both(
+        nodes, tmp_path, ["battery_try"], 1, planner="remembering", seed=SHORT
+    )
+    compare(over_ros / "battery_try" / f"{SHORT:06d}", in_process / "battery_try" / f"{SHORT:06d}")
+    (score,) = score_files.load_scores(score_files.newest_scores(over_ros))
+    assert score.success and score.agrees
+    events = read_bag(over_ros / "battery_try" / f"{SHORT:06d}").events
+    assert {"said", "move_objects"} <= {event.kind for event in events}
+    used = [e.data["transcript"]["memory"]["used"] for e in events
+            if e.kind == "plan" and "memory" in e.data["transcript"]]  # fmt: skip
+    assert any("is right." in text for one in used for text in one.values())
 
 
 @pytest.mark.parametrize(

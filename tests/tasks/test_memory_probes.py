@@ -14,6 +14,7 @@ from memory_solver import SOLVERS, Line
 
 from bench_tasks import tasks
 from bench_tasks.bags.recording import HashSink
+from bench_tasks.diagnosis import diagnose
 from bench_tasks.episode import run_episode
 from bench_tasks.probes.stream import Item, Query
 from bench_tasks.probes.talk import meanings
@@ -177,23 +178,25 @@ def played(world, name: str, seed: int, memory: str):
     policy = make_policy("skills")
     sink = HashSink()
     verdict, _ = run_episode(tasks.get(name), seed, world, planner, policy, sink)
-    told = [
-        part for event in sink.events if event.kind in ("plan", "answer")
-        for part in [event.data["transcript"].get("memory")] if part
-    ]
-    return verdict, next((t.get("answer", t) for t in told), {})
+    told = [e.data["transcript"].get("memory") for e in sink.events if e.kind in ("plan", "answer")]
+    # An answer tells of each item that was asked about, a plan of the one.
+    first = next(part if "by" in part else next(iter(part.values())) for part in told if part)
+    why = diagnose(tasks.get(name), sink.scene_seen, sink.states, sink.events, verdict)
+    return verdict, first["by"], why
 
 
 def test_the_arms_do_what_is_remembered(name, world):
-    verdict, _ = played(world, name, 1, "structured")
+    verdict, by, _ = played(world, name, 1, "structured")
     assert verdict.success, verdict.cause
+    assert by == "memory"
 
 
 def test_who_remembers_nothing_guesses_and_the_first_attempt_counts(name, world):
     seed = next(s for s in range(20) if guesses_wrong(world.reset(name, s)[0]))
-    verdict, told = played(world, name, seed, "none")
-    assert told["by"] == "guess"
+    verdict, by, why = played(world, name, seed, "none")
+    assert by == "guess"
     assert not verdict.success
+    assert why.kind == "memory", why
     assert verdict.cause.startswith("invariant broken: "), verdict.cause
 
 
@@ -208,5 +211,6 @@ def guesses_wrong(scene: Scene) -> bool:
 @pytest.mark.slow
 def test_the_control_succeeds_without_a_memory(name, world):
     for seed in range(5):
-        verdict, _ = played(world, f"{name}_told", seed, "none")
+        verdict, by, _ = played(world, f"{name}_told", seed, "none")
+        assert by == "view"
         assert verdict.success, (seed, verdict.cause)
