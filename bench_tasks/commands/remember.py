@@ -62,7 +62,8 @@ def add(parser: argparse.ArgumentParser, number: Callable, names: Callable) -> N
     sub.add_argument("--out", type=Path, required=True, metavar="DIR", help="where to keep all")
     _pictures(sub)
     _by(sub, names)
-    sub = action("write", "write a probe's conversations in the layout of H2HMem")
+    sub = action("write", "write a probe's conversations, or users, in the published layout: of "
+                 "H2HMem, or of AMemGym")  # fmt: skip
     sub.add_argument("--probe", default="conversations", metavar="P", help="as for run")
     sub.add_argument(
         "--seeds", type=number(1), default=1, metavar="N", help="how many of them (default: 1)"
@@ -266,9 +267,18 @@ def renderer(pictures: Path, kinds: Iterable[ProbeKind]) -> Render | None:
 
 def _write(args: argparse.Namespace) -> int:
     from bench_tasks.probes import make_probe
+    from bench_tasks.probes.amemgym import AMemGym
     from bench_tasks.probes.h2hmem_writer import write_dialogue
+    from bench_tasks.probes.users import write_users
 
     kind = make_probe(args.probe)
+    if isinstance(kind, AMemGym):
+        path = args.out / "data.json"
+        if path.exists():
+            raise UsageError(f"{path} exists already: choose another folder")
+        write_users([kind.user(args.seed + k) for k in range(args.seeds)], path)
+        _say(json.dumps({"users": str(path)}) if args.json else f"users written to {path}")
+        return 0
     render = renderer(args.pictures, [kind])
     folders = [args.out / f"dialogue{k + 1}" for k in range(args.seeds)]
     for k, folder in enumerate(folders):

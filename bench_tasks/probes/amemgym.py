@@ -22,7 +22,7 @@ from bench_tasks.probes.evolution import MOST_VARIABLES, evolve
 from bench_tasks.probes.scores import is_right
 from bench_tasks.probes.stills import Render
 from bench_tasks.probes.stream import Asked, Item, Probe, Query, Reply, Step
-from bench_tasks.probes.talk import put, state_in_words, variants
+from bench_tasks.probes.talk import meanings, put, state_in_words, variants
 from bench_tasks.probes.user_simulator import Simulator, attitude
 from bench_tasks.probes.users import Question, User, read_users
 
@@ -213,7 +213,7 @@ class _Talks:
         told = [self._shown[name] for name in question.needs if name in self._shown]
         places: dict[str, Any] = {"people": 1, "modality": "text",
                                   "distractors": self._options.chat}  # fmt: skip
-        if not self._options.dir:
+        if _ours(question):
             plain = put("suits", 0, person=self._user.name, attributes=" and ".join(question.needs))
             places["paraphrase"] = "plain" if question.text == plain else "way 1"
         if told:
@@ -232,7 +232,7 @@ class _Talks:
 
     def _with_state(self, question: Question, values: tuple[str, ...]) -> str:
         state = dict(zip(question.needs, values, strict=True))
-        if self._options.dir:
+        if not _ours(question):
             lines = "\n".join(f"{_plain(name)}: {_plain(value)}" for name, value in state.items())
             return f"{question.text}\nMy present situation:\n{lines}"
         way = int(self._rng.integers(variants("suits_given")))
@@ -257,6 +257,11 @@ class _Talks:
         query = Query(f"q{self._asked:04d}", self._now_ns + SECOND_NS, text, choices)
         chance = 1 / len(choices) if choices else 0.0
         return Asked(query, kind, gold, chance, evidence, tags, scored)
+
+
+def _ours(question: Question) -> bool:
+    """Whether it is of the generated language, be it read from a file or not."""
+    return any(meaning.kind == "suits" for meaning in meanings(question.text, asked=True))
 
 
 def _plain(name: str) -> str:

@@ -118,3 +118,17 @@ def test_what_is_written_in_the_published_layout_is_played_and_its_faults_are_to
 def test_a_folder_without_runs_is_named(capsys, tmp_path):
     status, _, err = ran(capsys, "score", tmp_path)
     assert status == 2 and f"no *.run.jsonl and no bag of a probe in {tmp_path}" in err
+
+
+def test_users_are_written_as_published_and_played_from_there_as_well(tmp_path, capsys):
+    probe = "amemgym:questions=3,periods=1,changes=2"
+    args = ("write", "--probe", probe, "--seeds", "2", "--out", tmp_path / "set")
+    assert ran(capsys, *args)[0] == 0
+    assert len(json.loads((tmp_path / "set" / "data.json").read_text())) == 2
+    status, _, err = ran(capsys, *args)
+    assert status != 0 and "data.json exists already: choose another folder" in err
+    status, out, _ = ran(capsys, "run", "--probe", f"amemgym:dir={tmp_path / 'set'}", "--seeds",
+                         "2", "--memory", "structured", "--out", tmp_path / "runs", "--json")
+    (row,) = json.loads(out)["rows"]
+    assert status == 0 and row["total"]["right"] == row["total"]["count"] == 2 * 2 * 3
+    assert row["more"]["upper bound"] == row["more"]["memory score"] == 1
