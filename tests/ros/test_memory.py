@@ -50,6 +50,22 @@ def test_a_probe_over_ros_is_the_same_as_in_one_process_and_from_its_bag(nodes, 
     assert rows[0][0]["total"] == rows[1][0]["total"]
 
 
+def test_a_talk_on_policy_is_the_same_over_ros_and_measures_the_same(nodes, tmp_path):
+    """What the memory node replies is said on the topic, and the user goes on from it."""
+    from bench_tasks.probes import make_probe, report
+    from policies.memory import make_memory
+
+    probe = "amemgym:questions=2,periods=1,changes=1"
+    start(nodes, tmp_path / "live", probe)
+    assert nodes.wait("probe") == 0, nodes.log("probe")
+    (bag,) = probe_bags(tmp_path / "live")
+    run = read_bag(bag)
+    alone = play(make_probe(probe).steps(0), make_memory("structured"))
+    assert [(r.step, r.reply) for r in run.records] == [(r.step, r.reply) for r in alone]
+    assert {r.step.speaker for r in run.records if isinstance(r.step, Item)} >= {"Robot"}
+    assert report(probe, [run])["memory score"] == 1
+
+
 @pytest.mark.slow
 def test_pictures_come_on_a_camera_topic_and_lie_in_the_bag_as_they_were(nodes, tmp_path):
     stills = tmp_path / "stills"
