@@ -23,6 +23,7 @@ from bench_tasks.reports.report_style import CSS
 from bench_tasks.reports.report_teamwork import teamwork
 from bench_tasks.reports.summary import (
     Group,
+    acting_alone,
     by_execution,
     by_help,
     by_task,
@@ -105,7 +106,9 @@ def page(
 ) -> str:
     """The page as HTML. `run` is run.json or {}, `scored` the result file called `source`."""
     whole = together(episodes)
-    agents = sorted({f"{e.planner or '?'} planner, {e.policy or '?'} policy" for e in episodes})
+    alone = acting_alone(episodes)
+    agents = sorted({("" if alone(e) else f"{e.planner or '?'} planner, ") +
+                     f"{e.policy or '?'} policy" for e in episodes})  # fmt: skip
     title = "; ".join(agents) if len(agents) <= 2 else f"{len(agents)} planners and policies"
     parts = [
         f"<h1>{escape(title)}</h1>",
@@ -225,7 +228,7 @@ def _answers(groups: Sequence[Group]) -> str:
     ]  # fmt: skip
     if not rows:
         return ""
-    note = ("<p class=soft>Bars: share of right answers; dashed: what guessing gives. The score is "
+    note = ("<p class=soft>Bars: share of right answers; the mark: what guessing gives. The score is "
             "0 at chance and 100 when all is right.</p>")  # fmt: skip
     return f"<h2>Answers to questions</h2><div class=card>{''.join(rows)}</div>{note}"
 

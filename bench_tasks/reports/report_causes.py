@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from html import escape
 
 from bench_tasks.diagnosis import KINDS
-from bench_tasks.reports.summary import Group, kind_of, model_of
+from bench_tasks.reports.summary import Group, acting_alone, kind_of, model_of
 from bench_tasks.verdicts.episode_score import EpisodeScore
 
 __all__ = ["PUBLISHED", "diagnoses"]
@@ -66,8 +66,11 @@ def diagnoses(whole: Group) -> str:
         f"and its own sample ({escape(WHOLE)}); they are no target.</p>"
     )
     several = len({e.help for e in failed}) > 1
+    alone = acting_alone(whole.episodes)
 
     def model(episode: EpisodeScore) -> str:
+        if alone(episode):
+            return episode.policy or "?"
         return episode.planner or "?" if several else model_of(episode)
 
     return (

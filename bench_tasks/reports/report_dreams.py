@@ -51,7 +51,7 @@ def _each(told: Sequence[EpisodeScore]) -> str:
     for episode in told:
         name = f"{episode.task} {episode.seed}"
         begin = (
-            f"<td class=long>{escape(name)}</td><td>{words[episode.dreams['right']]}</td>"
+            f"<td class=name>{escape(name)}</td><td>{words[episode.dreams['right']]}</td>"
             f"<td>{words[episode.success]}</td>"
         )
         horizons = episode.dreams["horizons"]

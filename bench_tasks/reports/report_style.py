@@ -28,7 +28,7 @@ padding:12px 14px;min-width:0}
 font-variant-numeric:tabular-nums}
 .fact span{color:var(--soft);font-size:13px}
 .card{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:14px 16px;
-margin:0 0 12px;min-width:0}
+margin:0 0 12px;min-width:0;overflow-x:auto}
 .row{display:grid;grid-template-columns:minmax(150px,1.1fr) minmax(120px,2fr) 190px;gap:4px 16px;
 align-items:center;padding:7px 0;border-top:1px solid var(--line)}
 .row:first-child{border-top:0}
@@ -46,7 +46,9 @@ th{font-weight:600;color:var(--soft);font-size:13px;text-align:left}
 th,td{padding:6px 10px 6px 0;border-top:1px solid var(--line);vertical-align:top}
 td.long{overflow-wrap:anywhere}
 tr:first-child>th{border-top:0}
-td.r,th.r{text-align:right;white-space:nowrap}
+td.r,th.r{text-align:right}
+td.r{white-space:nowrap}
+td.name{white-space:nowrap}
 td:last-child,th:last-child{padding-right:0}
 .frames{display:grid;grid-template-columns:repeat(auto-fill,minmax(190px,1fr));gap:10px;
 margin:10px 0 0}

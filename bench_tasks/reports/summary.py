@@ -12,7 +12,8 @@ from bench_tasks.reports.stats import wilson
 from bench_tasks.verdicts.episode_score import EpisodeScore
 
 __all__ = [
-    "Group", "by_execution", "by_help", "by_task", "by_tier", "category", "kind_of", "together",
+    "Group", "acting_alone", "by_execution", "by_help", "by_task", "by_tier", "category", "kind_of",
+    "together",
 ]  # fmt: skip
 
 
@@ -141,10 +142,24 @@ def _grouped(
     return [Group(key, tuple(members)) for key, members in found.items()]
 
 
+def acting_alone(episodes: Sequence[EpisodeScore]) -> Callable[[EpisodeScore], bool]:
+    """Whether an episode's policy acts by itself: its planner is never asked for anything."""
+    asked: dict[tuple[str, str], set[bool | None]] = {}
+    for e in episodes:
+        asked.setdefault((e.planner, e.policy), set()).add(e.asked)
+    return lambda e: asked[e.planner, e.policy] - {None} == {False}
+
+
 def _agents(episodes: Sequence[EpisodeScore]) -> Callable[[EpisodeScore], str]:
     """What to add to a group's name: the agents, where the episodes had several."""
     several = len({(e.planner, e.policy) for e in episodes}) > 1
-    return lambda e: f" ({e.planner or '?'}, {e.policy or '?'})" if several else ""
+    alone = acting_alone(episodes)
+
+    def name(e: EpisodeScore) -> str:
+        policy = e.policy or "?"
+        return f" ({policy})" if alone(e) else f" ({e.planner or '?'}, {policy})"
+
+    return name if several else lambda e: ""
 
 
 def by_task(episodes: Sequence[EpisodeScore]) -> list[Group]:

@@ -34,7 +34,8 @@ class EpisodeScore:
     as of `usage.usage_of`; `execution` how the policy's chunks were executed, as of
     `execution.execution_of`; `dreams` how right the pictures were that the policy predicted, as of
     `dreams.dreams_of`; `teamwork` how the two arms got on, as of `teamwork.teamwork_of`;
-    `conditions` what else a recording says of how it was made: versions of agents, the world.
+    `conditions` what else a recording says of how it was made: versions of agents, the world;
+    `asked` whether the planner was asked to look, plan or answer, None where that is not known.
     """
 
     task: str
@@ -65,6 +66,7 @@ class EpisodeScore:
     dreams: dict[str, Any] = field(default_factory=dict)
     teamwork: dict[str, Any] = field(default_factory=dict)
     conditions: dict[str, str] = field(default_factory=dict)
+    asked: bool | None = None
 
     def __post_init__(self) -> None:
         """Take nothing that JSON or UTF-8 cannot hold, whatever a recording had in it."""

@@ -133,6 +133,14 @@ def help_of(events: Iterable[Event]) -> str:
     return ""
 
 
+def _asked(recording: Recording) -> bool | None:
+    """Whether the planner had anything to do; None for an episode that ended before it could."""
+    kinds = {event.kind for event in recording.events}
+    if kinds & {"plan_request", "question", "show"}:
+        return True
+    return False if "act" in kinds else None
+
+
 def _completeness(recording: Recording) -> None:
     """UnscoredError unless the manifest of a bag's folder says that it is whole, and it is.
 
@@ -194,7 +202,7 @@ def score_recording(recording: Recording) -> EpisodeScore:
         "planner": _agent(recording, "planner"), "policy": _agent(recording, "policy"),
         "help": help_of(recording.events), "usage": usage_of(recording.events),
         "execution": execution_of(recording.events), "dreams": dreams_of(recording.events),
-        "conditions": _conditions(recording),
+        "conditions": _conditions(recording), "asked": _asked(recording),
         "sim_s": recording.states[-1].stamp_ns / 1e9 if recording.states else 0.0,
     }  # fmt: skip
     try:

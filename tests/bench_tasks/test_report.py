@@ -194,6 +194,20 @@ def test_groups_are_ordered_and_never_mix_agents():
     assert [(g.name, g.successes) for g in by_task(both)] == [("t (x, q)", 1), ("t (y, q)", 0)]
 
 
+def test_a_policy_that_asks_for_no_plans_is_named_alone():
+    """In title, groups and causes, also where an episode ended before it began."""
+    wam = [score(planner="expert", policy="wam 1f", asked=asked, seed=seed)
+           for seed, asked in enumerate((False, None))]  # fmt: skip
+    planned = score(planner="expert", policy="skills", asked=True)
+    early = score(planner="expert", policy="other", asked=None)
+    assert "<h1>wam 1f policy</h1>" in report.page(wam, {}, {}, "")
+    html = report.page([*wam, planned], {}, {}, "")
+    assert "<h1>expert planner, skills policy; wam 1f policy</h1>" in html
+    assert [g.name for g in by_task([*wam, planned])] == ["t (expert, skills)", "t (wam 1f)"]
+    assert "<h1>expert planner, other policy</h1>" in report.page([early], {}, {}, "")
+    assert ">wam 1f</th>" in html and ">expert</th>" in html
+
+
 def diagnosed(seed, kind, tier=2, mode="parallel", planner="openai:m:none", help="none"):  # noqa: A002
     return EpisodeScore(
         "blocks_tower", seed, False, 0.2, "time limit: 80 s", "", "", 1.0, 80.0, tier=tier,

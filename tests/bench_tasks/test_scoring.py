@@ -97,6 +97,16 @@ def test_fields_of_a_whole_episode(tmp_path):
     assert score.stages["goal held"] and score.bag == str(tmp_path / "000003")
 
 
+@pytest.mark.parametrize("kind", ["plan_request", "question", "show"])
+def test_whether_the_planner_was_asked_for_anything(tmp_path, kind):
+    assert score_bag(recorded(tmp_path / "000003")).asked is False, "it acts, and asks nobody"
+    assert score_bag(with_event(tmp_path / "asked", kind, "{}")).asked is True
+    sink = BagSink(tmp_path / "none")
+    sink.scene(made.scene())
+    sink.writer.close()
+    assert score_bag(tmp_path / "none").asked is None, "it ended before it could ask"
+
+
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.3, 0.6, 0.9, 0.99])
 def test_a_cut_bag_never_succeeds(tmp_path, share):
     path = recorded(tmp_path / "bag", states=300)
