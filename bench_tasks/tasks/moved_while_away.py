@@ -95,7 +95,7 @@ class MovedWhileAway(MemoryTask):
         away = {name: tuple(pose) for name, pose in scene.params["away"].items()}
         return (
             Wait(0.2), Show("before"), self.talk(scene), *([MoveObjects(away)] if away else []),
-            Wait(0.3), Show("after"),
+            Wait(0.3), Show("after"), self.asked(scene),
         )  # fmt: skip
 
     def sights(self, view: View) -> tuple[str, ...]:

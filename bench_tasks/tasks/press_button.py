@@ -91,14 +91,15 @@ class PressButton(MemoryTask):
         )
 
     def prologue(self, scene: Scene) -> tuple[Happening, ...]:
-        """The block comes and goes, and people talk."""
+        """The block comes and goes, people talk, and it is asked how often."""
         half = scene.params["half_m"]
 
         def put(at: tuple[float, float]) -> MoveObjects:
             return MoveObjects({BLOCK: tuple(upright(*at, half).tolist())})
 
         once = (put(MAT_AT_M), Wait(0.1), Show("on"), put(ASIDE_M), Wait(0.1), Show("off"))
-        return (Show("before"), *once * int(scene.params["times"]), self.talk(scene))
+        shown = once * int(scene.params["times"])
+        return (Show("before"), *shown, self.talk(scene), self.asked(scene))
 
     def sights(self, view: View) -> tuple[str, ...]:
         """Whether the block has been put on the mat since one looked the last time."""

@@ -72,11 +72,11 @@ class PutBackBlock(MemoryTask):
         )
 
     def prologue(self, scene: Scene) -> tuple[Happening, ...]:
-        """It is seen, taken away, and people talk."""
+        """It is seen, taken away, people talk, and it is asked about."""
         taken = MoveObjects({BLOCK: tuple(scene.params["taken"])})
         return (
             Wait(0.2), Show("on its mat"), taken, Wait(0.3), Show("in the middle"),
-            self.talk(scene),
+            self.talk(scene), self.asked(scene),
         )  # fmt: skip
 
     def sights(self, view: View) -> tuple[str, ...]:

@@ -76,13 +76,13 @@ class ReopenDrawer(MemoryTask):
         )
 
     def prologue(self, scene: Scene) -> tuple[Happening, ...]:
-        """The open one is seen, closed, and people talk."""
+        """The open one is seen and closed, people talk, and it is asked about."""
         target = scene.params["target"]
         z = scene.object(target).half_size_m[2]
         closed = upright(scene.params["closed_x_m"], DRAWERS[target], z)
         return (
             Wait(0.2), Show("one is open"), MoveObjects({target: tuple(closed.tolist())}),
-            Wait(0.3), Show("all are closed"), self.talk(scene),
+            Wait(0.3), Show("all are closed"), self.talk(scene), self.asked(scene),
         )  # fmt: skip
 
     def sights(self, view: View) -> tuple[str, ...]:

@@ -76,13 +76,16 @@ class WatchThenRepeat(MemoryTask):
         )  # fmt: skip
 
     def prologue(self, scene: Scene) -> tuple[Happening, ...]:
-        """It is shown, undone, and people talk."""
+        """It is shown and undone, people talk, and the order is asked."""
         shown: list[Happening] = []
         for block in scene.params["order"]:
             on = MoveObjects({block: tuple(scene.params["on"][block])})
             shown += [on, Wait(0.1), Show(f"{block} comes")]
         back = MoveObjects({b: tuple(pose) for b, pose in scene.params["back"].items()})
-        return (Show("before"), *shown, back, Wait(0.3), Show("after"), self.talk(scene))
+        return (
+            Show("before"), *shown, back, Wait(0.3), Show("after"), self.talk(scene),
+            self.asked(scene),
+        )  # fmt: skip
 
     def sights(self, view: View) -> tuple[str, ...]:
         """Which block has been put on the mat since one looked the last time."""

@@ -27,7 +27,7 @@ from policies import make_planner, make_policy
 from policies.memory.reader import RuleReader
 from sim.world import SimWorld
 
-PROBES = tuple(SOLVERS)
+PROBES, QUICK = tuple(SOLVERS), ("put_back_block", "press_button")
 SEEDS = range(-(-500 // len(PROBES)))
 """500 questions in all."""
 READER = RuleReader(lambda picture: ())
@@ -191,9 +191,12 @@ def test_the_arms_do_what_is_remembered(name, world):
     assert by == "memory"
 
 
-def test_who_remembers_nothing_guesses_and_the_first_attempt_counts(name, world):
-    seed = next(s for s in range(20) if guesses_wrong(world.reset(name, s)[0]))
-    verdict, by, why = played(world, name, seed, "none")
+@pytest.mark.parametrize(
+    "probe", [pytest.param(p, marks=() if p in QUICK else pytest.mark.slow) for p in PROBES]
+)
+def test_who_remembers_nothing_guesses_and_the_first_attempt_counts(probe, world):
+    seed = next(s for s in range(20) if guesses_wrong(world.reset(probe, s)[0]))
+    verdict, by, why = played(world, probe, seed, "none")
     assert by == "guess"
     assert not verdict.success
     assert why.kind == "memory", why
