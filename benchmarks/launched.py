@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from bench_tasks.ros.domain import hold_domain
+from bench_tasks.ros.middleware import THIS_MACHINE, middleware
 
 __all__ = ["ABORT", "MARK", "ROOT", "Launch", "Onlooker", "environment", "free_domain", "processes"]
 
@@ -92,8 +93,7 @@ def environment(domain: int, mark: str = "") -> dict[str, str]:
     """For processes of this source tree in a ROS domain, as the launch files have it."""
     path = os.pathsep.join(p for p in (str(ROOT), os.environ.get("PYTHONPATH", "")) if p)
     own = {
-        "ROS_DOMAIN_ID": str(domain), "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
-        "FASTDDS_BUILTIN_TRANSPORTS": "UDPv4", "OMP_NUM_THREADS": "1",
+        "ROS_DOMAIN_ID": str(domain), **middleware(THIS_MACHINE), "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": path, "PYTHONUNBUFFERED": "1",
     }  # fmt: skip
     # For rclpy in this process, too.

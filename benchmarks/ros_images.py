@@ -37,6 +37,7 @@ from bench_tasks.config import RunConfig
 from bench_tasks.errors import UsageError
 from bench_tasks.images import camera_of_topic
 from bench_tasks.ros.domain import claim_domain
+from bench_tasks.ros.middleware import middleware
 from bench_tasks.runner import run
 from bench_tasks.verdicts import scoring
 from bench_tasks.vocabulary import ActionChunk, Metadata, Observation, Plan, Scene
@@ -91,8 +92,8 @@ def node(name: str, seconds: float, **parameters: object) -> subprocess.Popen:
     code = (f"from benchmarks.ros_images import prepare; prepare({seconds}); "
             f"from bench_tasks.ros.start import {name}; {name}()")  # fmt: skip
     env = {
-        "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "FASTDDS_BUILTIN_TRANSPORTS": "UDPv4",
-        "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST", **os.environ, "PYTHONPATH": str(ROOT),
+        "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", **os.environ,
+        **middleware(os.environ), "PYTHONPATH": str(ROOT),
     }  # fmt: skip
     return subprocess.Popen([sys.executable, "-c", code, "--ros-args", *words], env=env)
 

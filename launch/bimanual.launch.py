@@ -51,8 +51,7 @@ def nodes(context):
         )  # fmt: skip
 
     variables = [
-        SetEnvironmentVariable(name, os.environ.get(name, value))
-        for name, value in launch_args.ENVIRONMENT.items()
+        SetEnvironmentVariable(*item) for item in launch_args.variables(os.environ).items()
     ]
     pictures = {**streams, "image_size": config.image_size}
     # With a safety node the world is told what that lets through, and nothing else.

@@ -9,7 +9,7 @@ from launch.actions import DeclareLaunchArgument, OpaqueFunction, SetEnvironment
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 
-from bench_tasks.commands.launch_args import ENVIRONMENT, refuse_undeclared
+from bench_tasks.commands.launch_args import refuse_undeclared, variables
 from bench_tasks.commands.memory_args import ARGUMENTS, read
 from bench_tasks.errors import BenchError
 
@@ -31,7 +31,7 @@ def nodes(context):
         )  # fmt: skip
 
     return [
-        *(SetEnvironmentVariable(k, os.environ.get(k, v)) for k, v in ENVIRONMENT.items()),
+        *(SetEnvironmentVariable(*item) for item in variables(os.environ).items()),
         node("memory", {"memory": parameters["memory"]}),
         *([node("recorder", {})] if parameters["record"] else []),
         node("probe", parameters),

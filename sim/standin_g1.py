@@ -33,6 +33,7 @@ from bench_tasks.robots.unitree_hg import (  # noqa: E402
     signed,
 )
 from bench_tasks.robots.unitree_rpc import CHECK_MODE, MOTION_SWITCHER, Server  # noqa: E402
+from bench_tasks.ros.domain import robot_domain  # noqa: E402
 from sim.g1_firmware import (  # noqa: E402
     Elsewhere,
     Firmware,
@@ -46,14 +47,15 @@ from sim.g1_wiring import Bent, reported  # noqa: E402
 __all__ = ["DEFAULTS", "StandIn", "main"]
 
 DEFAULTS: dict[str, Any] = {
-    "domain": 0, "interface": "lo", "control": "motion", "rate_hz": 250.0, "mode_machine": 5,
+    "domain": -1, "interface": "lo", "control": "motion", "rate_hz": 250.0, "mode_machine": 5,
     "latency_s": 0.0, "loss": 0.0, "noise_rad": 0.0, "silence_s": 0.1, "seed": 0,
     "crc_wrong": 0.0, "outage_s": [0.0, 0.0], "hands": "rubber", "switcher": True,
     "silent": False, "swap_arms": False, "flip": [], "bent": False,
 }  # fmt: skip
-"""`latency_s` each way; `loss` is the share of messages lost, each way; `noise_rad` the standard
-deviation of joint positions, velocities having ten times as much; `crc_wrong` the share of states
-with a wrong checksum; `outage_s`: every so long nothing comes through for so long, either way.
+"""`domain`: -1 is the one beside the environment's ROS domain; `latency_s` each way; `loss` is the
+share of messages lost, each way; `noise_rad` the standard deviation of joint positions, velocities
+having ten times as much; `crc_wrong` the share of states with a wrong checksum; `outage_s`: every
+so long nothing comes through for so long, either way.
 `switcher`: whether it says which program controls it; `silent`: it says no state; `swap_arms` and
 `flip` (joints' names): what it says of its joints is wrong; `bent`: somebody bends them by hand."""
 HANDS = {"rubber": (), "dex3": ("left", "right")}
@@ -192,6 +194,8 @@ def main() -> None:
     if given.get("hands", "rubber") not in HANDS or given.get("control", "motion") not in MODES:
         sys.exit(f"hands are one of {', '.join(HANDS)}, control one of {', '.join(MODES)}")
     settings = {**DEFAULTS, **given}
+    if settings["domain"] < 0:
+        settings["domain"] = robot_domain()
     firmware = Firmware(settings["control"], settings["silence_s"])
     ideal = len(sys.argv) <= 2
     take = firmware.take

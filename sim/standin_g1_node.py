@@ -21,6 +21,7 @@ from bench_tasks.errors import BenchError, UsageError
 from bench_tasks.object_sets import ObjectSet
 from bench_tasks.robots import g1
 from bench_tasks.robots.unitree_hg import ARM_SDK, JOINTS
+from bench_tasks.ros.domain import robot_domain
 from bench_tasks.ros.node_ros import main as run_node
 from bench_tasks.ros.node_ros import parameter
 from bench_tasks.vocabulary import ActionChunk
@@ -52,8 +53,8 @@ class G1StandInNode(StandIn):
         if not python.exists():
             raise UsageError(f"the stand-in G1 has no Python at {python}: run make unitree")
         settings = json.loads(parameter(self, "standin", "{}"))
-        domain = int(os.environ.get("ROS_DOMAIN_ID") or 0)
-        self._end, self._process = self._started(str(python), {"domain": domain, **settings})
+        settings = {"domain": robot_domain(), **settings}
+        self._end, self._process = self._started(str(python), settings)
         self.begin()
         self.in_scene(lambda: self.world.reset(FIRST_TASK, 0))
 

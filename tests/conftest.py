@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from bench_tasks.ros.domain import CLAIMED, hold_domain
+from bench_tasks.ros.middleware import THIS_MACHINE, middleware
 
 DOMAINS = range(1, 101)
 """Beyond about 100 DDS would use ports that the kernel hands out to others."""
@@ -50,8 +51,8 @@ def ros_domain(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
         with lock:
             monkeypatch.setenv(CLAIMED, str(domain))
             monkeypatch.setenv("ROS_DOMAIN_ID", str(domain))
-            monkeypatch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
-            monkeypatch.setenv("FASTDDS_BUILTIN_TRANSPORTS", "UDPv4")
+            for name, value in middleware(THIS_MACHINE).items():
+                monkeypatch.setenv(name, value)
             yield domain
             return
     pytest.fail("all ROS domains are taken")

@@ -17,14 +17,15 @@ from bench_tasks.images import DEFAULT_SIZE
 from bench_tasks.manifest import writable_folder
 from bench_tasks.object_sets import shipped
 from bench_tasks.ros.domain import claim_domain
+from bench_tasks.ros.middleware import middleware
 from bench_tasks.runner import check
 from bench_tasks.streams import parse_streams
 from bench_tasks.vocabulary import AXES, FR3_PAIR
 from bench_tasks.yaml_shape import shipped as shipped_with
 
 __all__ = [
-    "ARGUMENTS", "ENVIRONMENT", "RENAMED", "Settings", "flag", "read", "refuse_undeclared",
-    "summary", "whole",
+    "ARGUMENTS", "RENAMED", "Settings", "flag", "read", "refuse_undeclared", "summary",
+    "variables", "whole",
 ]  # fmt: skip
 
 ROBOTS = ("sim", "franka", "unitree")
@@ -48,13 +49,16 @@ ENVIRONMENT = {
     # A run's processes share few cores; a linear algebra thread pool each would fight for them.
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
-    # Shared memory segments outlive a killed process, and small messages go faster without.
-    "FASTDDS_BUILTIN_TRANSPORTS": "UDPv4",
-    # A simulation on this machine is nobody else's business.
-    "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
     "PYTHONUNBUFFERED": "1",
 }
 """What nodes are started with, unless the environment has it already."""
+
+
+def variables(environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment variables to set for nodes that are started from this environment."""
+    own = {name: environ.get(name, value) for name, value in ENVIRONMENT.items()}
+    return own | middleware(environ)
+
 
 ARGUMENTS: dict[str, tuple[str, str]] = {
     "tasks": (

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import Any
 
 from bench_tasks.errors import UsageError
+from bench_tasks.ros.domain import robot_domain, ros_domain
 from bench_tasks.yaml_shape import (
     FLAG,
     NAME,
@@ -52,9 +52,10 @@ class Cell(base.Cell):
 
     @property
     def domain(self) -> int:
-        """DDS domain of the robot's topics; -1 in the file is this launch's ROS domain."""
-        given = self.raw["domain"]
-        return given if given >= 0 else int(os.environ.get("ROS_DOMAIN_ID") or 0)
+        """DDS domain of the robot's topics; -1 in the file is the one beside this launch's own."""
+        if self.raw["domain"] >= 0:
+            return self.raw["domain"]
+        return robot_domain() if self.raw["transport"] == "dds" else ros_domain()
 
 
 def driver_python(cell: Cell) -> str:

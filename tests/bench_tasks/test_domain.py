@@ -8,7 +8,7 @@ import pytest
 
 from bench_tasks.errors import UsageError
 from bench_tasks.ros import domain
-from bench_tasks.ros.domain import claim_domain
+from bench_tasks.ros.domain import claim_domain, robot_domain
 
 CLAIM = (
     "import bench_tasks.ros.domain as d, sys; print(d.claim_domain(), flush=True); "
@@ -50,3 +50,17 @@ def test_a_wrong_domain_is_named(monkeypatch, text):
     monkeypatch.setenv("ROS_DOMAIN_ID", text)
     with pytest.raises(UsageError, match="ROS_DOMAIN_ID must be a number from 0 to 232"):
         claim_domain()
+
+
+@pytest.mark.parametrize(("ros", "robot"), [("", 101), ("1", 102), ("101", 202), ("232", 100)])
+def test_a_robot_beside_the_nodes_has_a_domain_of_its_own(monkeypatch, ros, robot):
+    monkeypatch.setenv("ROS_DOMAIN_ID", ros)
+    assert robot_domain() == robot
+
+
+def test_no_two_ros_domains_have_the_same_robot_s(monkeypatch):
+    found = set()
+    for ros in range(233):
+        monkeypatch.setenv("ROS_DOMAIN_ID", str(ros))
+        found.add(robot_domain())
+    assert len(found) == 233

@@ -18,6 +18,8 @@ import pytest
 pytest.importorskip("rclpy")
 pytest.importorskip("bench_interfaces")
 
+from bench_tasks.ros.middleware import THIS_MACHINE, middleware
+
 ROOT = Path(__file__).resolve().parents[2]
 EXIT_S = 15.0
 SAFE = "/policy/action_chunk:=/safety/action_chunk"
@@ -35,8 +37,7 @@ class Nodes:
         self.env = {
             **os.environ,
             "ROS_DOMAIN_ID": str(self.domain),
-            "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
-            "FASTDDS_BUILTIN_TRANSPORTS": "UDPv4",
+            **middleware(THIS_MACHINE),
             "OMP_NUM_THREADS": "1",
             "OPENBLAS_NUM_THREADS": "1",
             "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
@@ -143,7 +144,7 @@ def client(nodes, monkeypatch):
 
     from bench_tasks.ros.node_ros import BenchNode
 
-    for key in ("ROS_AUTOMATIC_DISCOVERY_RANGE", "FASTDDS_BUILTIN_TRANSPORTS"):
+    for key in middleware(THIS_MACHINE):
         monkeypatch.setenv(key, nodes.env[key])
     rclpy.init(domain_id=nodes.domain, signal_handler_options=SignalHandlerOptions.NO)
     node = BenchNode("test")

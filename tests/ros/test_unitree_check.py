@@ -12,6 +12,7 @@ import pytest
 from bench_tasks.cli import main
 from bench_tasks.robots import g1
 from bench_tasks.robots.g1_kinematics import UpperBody
+from bench_tasks.ros.domain import robot_domain
 from bench_tasks.view import compose
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,7 +28,7 @@ pytestmark = [
 
 
 def test_a_healthy_cell_is_called_healthy_and_then_each_part_that_goes_is_named(
-    nodes, ros_domain, monkeypatch, capsys
+    nodes, monkeypatch, capsys
 ):
     for key, value in nodes.env.items():
         monkeypatch.setenv(key, value)
@@ -50,7 +51,7 @@ def test_a_healthy_cell_is_called_healthy_and_then_each_part_that_goes_is_named(
 
 
 def test_looks_of_a_robot_that_somebody_bends_show_a_joint_with_the_wrong_sign(
-    nodes, client, tmp_path, ros_domain, capsys
+    nodes, client, tmp_path, capsys
 ):
     from geometry_msgs.msg import TransformStamped
     from tf2_msgs.msg import TFMessage
@@ -58,7 +59,7 @@ def test_looks_of_a_robot_that_somebody_bends_show_a_joint_with_the_wrong_sign(
     from hardware.unitree import joints
 
     said, out = tmp_path / "standin.jsonl", tmp_path / "left.json"
-    settings = {"domain": ros_domain, "bent": True, "flip": ["left_wrist_yaw_joint"]}
+    settings = {"domain": robot_domain(), "bent": True, "flip": ["left_wrist_yaw_joint"]}
     with said.open("w") as file:
         robot = subprocess.Popen(
             [DRIVER, ROOT / "sim/standin_g1.py", json.dumps(settings)], stdout=file,

@@ -13,7 +13,10 @@ def test_those_that_come_with_the_package(monkeypatch):
     assert shipped_cells() == ["cell", "standin"]
     monkeypatch.setenv("ROS_DOMAIN_ID", "42")
     standin, real = read_cell("standin"), read_cell("cell")
-    assert standin.bus()["domain"] == 42 and standin.bus()["interface"] == "lo"
+    assert standin.bus()["domain"] == 143, "no node of ROS is there"
+    standin.raw["transport"] = "ros2"
+    assert standin.domain == 42
+    assert standin.bus()["interface"] == "lo"
     assert real.domain == 0 and real.bus()["interface"] == "eth0"
     assert real.raw["confirm_before_home"] and real.bus()["accept_cyclonedds"] == ""
     assert real.frame("pelvis") == "object/pelvis"

@@ -14,6 +14,7 @@ from scipy.spatial.transform import Rotation
 
 from bench_tasks.robots import g1
 from bench_tasks.robots.g1_kinematics import UpperBody
+from bench_tasks.ros.domain import robot_domain
 from bench_tasks.view import compose
 from hardware.looks import Looks
 from hardware.unitree import joints, network
@@ -44,7 +45,7 @@ def robot(ros_domain, tmp_path):
         with out.open("w") as file:
             running.append(subprocess.Popen(
                 [DRIVER, ROOT / "sim/standin_g1.py",
-                 json.dumps({"domain": ros_domain, **settings})],
+                 json.dumps({"domain": robot_domain(), **settings})],
                 env=ENVIRONMENT, stdout=file,
             ))  # fmt: skip
         end = time.monotonic() + 20.0
@@ -103,7 +104,7 @@ def test_each_planted_fault_is_found_and_named(robot, wrong, settings, cell, nam
     assert set(found) <= related, found
 
 
-def test_nobody_there_another_interface_and_another_commander(robot, wrong, ros_domain):
+def test_nobody_there_another_interface_and_another_commander(robot, wrong):
     assert re.search("nobody else is on interface lo", wrong()["robot"])
     assert "cannot use interface 'nosuch0'" in wrong(
         interface="nosuch0", accept_cyclonedds="0.10.2"
