@@ -24,6 +24,7 @@ from bench_tasks.config import RunConfig
 from bench_tasks.episode import Options, run_episode
 from bench_tasks.errors import BenchError, UnscoredError, UsageError, trace_of
 from bench_tasks.execution import HOLD_S
+from bench_tasks.hopeless import Hopeless, SetUps
 from bench_tasks.images import DEFAULT_SIZE
 from bench_tasks.manifest import RunManifest, episode_manifest, read_json
 from bench_tasks.reports.outcome import episode_line, results_table
@@ -151,7 +152,7 @@ class _Run:
         self.jobs = [
             (tasks.get(name), seed) for name in self.config.tasks for seed in self.config.seeds
         ]
-        self.progress = Progress(len(self.jobs))
+        self.progress, self.set_ups = Progress(len(self.jobs)), SetUps()
 
     def whole(self) -> int:
         """Run every episode, write down the results and return the exit status."""
@@ -165,8 +166,11 @@ class _Run:
             self.policy = RemotePolicy(self.graph, ahead=not self.graph.streamed)
             for task, seed in self.jobs:
                 self._count(self._episode(task, seed))
+                self._give_up_hope()
                 self.graph.wait_for_nodes(recorder, 2.0)
             status = "complete"
+        except Hopeless as error:
+            status, cause, code = "failed", str(error), 1
         except LostNode as error:
             status, cause, code = "failed", str(error), 1
         except RecordingError as error:
@@ -230,6 +234,16 @@ class _Run:
         self.done.append(score)
         self.recording = None
         self.progress.done(episode_line(score))
+
+    def _give_up_hope(self) -> None:
+        """Hopeless when a robot has not got ready several times for one cause: nobody is there.
+
+        In simulation a set-up that fails costs nothing, and other seeds and tasks may do better.
+        """
+        if self.node.robot == "sim" or not self.set_ups.count(self.done[-1]):
+            return
+        left = [(task.name, seed) for task, seed in self.jobs[len(self.done) :]]
+        raise Hopeless(self.set_ups.why(self.done[-1], left))
 
     def _report(self) -> None:
         """Print the table, and write the page unless there is no time for it."""
