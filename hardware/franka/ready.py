@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from bench_tasks.errors import BenchError
-from bench_tasks.robots.fr3 import HOME_RAD
+from bench_tasks.robots.fr3 import HOME_RAD, JOINT_LIMITS_RAD
 from bench_tasks.robots.kinematics import DualArm
 from bench_tasks.vocabulary import ARMS, MAX_OPENING_M
 from hardware import preparation as base
 from hardware.franka.drivers import LAPSED, Drivers
 from hardware.franka.motion import strain
+from hardware.way_home import way_home
 
 __all__ = ["FATAL", "Preparation"]
 
@@ -28,6 +30,22 @@ HOME_S, HANDS_S, REST_S = 60.0, 10.0, 5.0
 TRIES = 5
 WAY_RAD = 0.01
 """The way home is looked at each time that a joint has gone so far: the hand, 1 cm at most."""
+
+
+OUTWARD_RAD = 0.5
+_FOLD = [1, 3, 5]
+"""Joints that bend an arm in its own plane: at home they hold the hand near and high."""
+
+
+def _folded(joints: np.ndarray) -> np.ndarray:
+    joints = joints.copy()
+    joints[_FOLD] = np.array(HOME_RAD)[_FOLD]
+    return joints
+
+
+def _no_way(arm: str, blocked: str | None) -> BenchError:
+    return BenchError(f"the {arm} arm cannot go straight home: {blocked}, nor folded or turned "
+                      "outward first. Guide it by hand to where it can")  # fmt: skip
 
 
 class Lapsed(base.Silent):
@@ -47,7 +65,10 @@ class Preparation(base.Preparation):
         self._kinematics = kinematics
 
     def go_home(self) -> None:
-        """Arms to their starting pose, one after the other, and hands open."""
+        """Hands open, and arms to their starting pose, one after the other.
+
+        Each straight if that is free, else by way of another posture, the one that can go first.
+        """
         self._engaged = False
         try:
             self._confirm("the hands are going to open and the arms to go to their starting pose")
@@ -60,8 +81,11 @@ class Preparation(base.Preparation):
                 lambda: all(self._drivers.width(arm) > 0.9 * MAX_OPENING_M for arm in ARMS),
                 HANDS_S, "the hands do not open",
             )  # fmt: skip
-            for arm in ARMS:
+            left = list(ARMS)
+            while left:
+                arm = self._next(left)
                 self._bring_home(arm)
+                left.remove(arm)
         except BaseException:
             self._drivers.hold()  # going home has no end of its own
             raise
@@ -70,12 +94,14 @@ class Preparation(base.Preparation):
         """One arm; when the safety node is not heard it holds, and goes on when it is again."""
         for again in range(TRIES):
             self._wait(self._rests(arm), REST_S, f"the {arm} arm did not come to rest")
-            self._check_way(arm)
-            self._drivers.go_to(arm, HOME_RAD, self._cell.raw["arms"]["home_share"])
+            way, blocked = self._way(arm)
+            if way is None:
+                raise _no_way(arm, blocked)
+            if blocked:
+                self._event("way_home", f"the {arm} arm goes not straight: {blocked}")
             try:
-                self._wait(
-                    lambda: self._is_home(arm), HOME_S, f"the {arm} arm is not home", moving=True
-                )
+                for point in way:
+                    self._go(arm, point)
                 return
             except base.Silent as error:
                 self._drivers.hold()
@@ -98,28 +124,59 @@ class Preparation(base.Preparation):
 
         return rests
 
-    def _check_way(self, arm: str) -> None:
-        """BenchError when the arm would hit something on its straight way home."""
+    def _next(self, arms: list[str]) -> str:
+        """The first of these arms that can go home; BenchError of the first when none can."""
+        if len(arms) == 1:
+            return arms[0]
+        why = []
+        for arm in arms:
+            self._wait(self._rests(arm), REST_S, f"the {arm} arm did not come to rest")
+            way, blocked = self._way(arm)
+            if way is not None:
+                return arm
+            why.append(_no_way(arm, blocked))
+        raise why[0]
+
+    def _way(self, arm: str) -> tuple[np.ndarray | None, str | None]:
+        """The points (n, 7) of a way home on which the arm hits nothing, see `way_home`."""
         q = {name: self._drivers.arm(name).q for name in ARMS}
         # It is from where it is told to be that it goes.
         start = q[arm] = self._drivers.arm(arm).q_sent
         if np.abs(start - HOME_RAD).max() <= HOME_WITHIN_RAD:
-            return
-        steps = math.ceil(np.abs(start - HOME_RAD).max() / WAY_RAD)
-        for s in np.linspace(0.0, 1.0, steps + 1):
-            way = {**q, arm: start + s * (HOME_RAD - start)}
-            hit = self._kinematics.collision(way["left"], way["right"], (MAX_OPENING_M,) * 2)
-            if hit is not None:
-                raise BenchError(f"the {arm} arm cannot go straight home: {hit}. Guide it by hand "
-                                 "to where it can")  # fmt: skip
+            return np.array(HOME_RAD)[None], None
+        outward = OUTWARD_RAD if arm == ARMS[0] else -OUTWARD_RAD
 
-    def _is_home(self, arm: str) -> bool:
+        def aside(joints: np.ndarray) -> np.ndarray:
+            low, high = JOINT_LIMITS_RAD[0]
+            return np.r_[np.clip(joints[0] + outward, low + 0.1, high - 0.1), joints[1:]]
+
+        def hits(_: np.ndarray, points: np.ndarray) -> str | None:
+            for begin, end in pairwise([start, *points]):
+                self._heed()
+                steps = math.ceil(np.abs(end - begin).max() / WAY_RAD)
+                for s in np.linspace(0.0, 1.0, steps + 1):
+                    at = {**q, arm: begin + s * (end - begin)}
+                    hit = self._kinematics.collision(at["left"], at["right"], (MAX_OPENING_M,) * 2)
+                    if hit is not None:
+                        return hit
+            return None
+
+        return way_home(start, HOME_RAD, (_folded, aside), hits)
+
+    def _go(self, arm: str, point: np.ndarray) -> None:
+        """In a straight line that has been looked at, and is looked after."""
+        self._drivers.go_to(arm, point, self._cell.raw["arms"]["home_share"])
+        self._wait(
+            lambda: self._is_at(arm, point), HOME_S, f"the {arm} arm is not home", moving=True
+        )
+
+    def _is_at(self, arm: str, point: np.ndarray) -> bool:
         state = self._drivers.arm(arm)
         if self._drivers.mode(arm) != "following":
             raise BenchError(f"the {arm} arm is stopped: {self._drivers.faults()}")
         if (
-            np.abs(state.q - HOME_RAD).max() < HOME_WITHIN_RAD
-            and np.abs(state.q_sent - HOME_RAD).max() < SENT_WITHIN_RAD
+            np.abs(state.q - point).max() < HOME_WITHIN_RAD
+            and np.abs(state.q_sent - point).max() < SENT_WITHIN_RAD
         ):
             return True
         self._drivers.go_on(arm)  # all that may stop it was just looked at

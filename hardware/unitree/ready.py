@@ -11,11 +11,12 @@ from bench_tasks.errors import BenchError
 from bench_tasks.robots import embodiments, g1
 from bench_tasks.vocabulary import ROBOT_PART, ObjectInfo
 from hardware import preparation as base
-from hardware.unitree.clearance import BodyClearance
+from hardware.unitree.clearance import Blocked, BodyClearance
 from hardware.unitree.driver import BusDriver
 from hardware.unitree.steering import PERIOD_S, Steering
+from hardware.way_home import Posture, way_home
 
-__all__ = ["FATAL", "Preparation"]
+__all__ = ["FATAL", "POSTURES", "Preparation"]
 
 FATAL = ("driver_lost",)
 """Events of the driver after which nothing may go on."""
@@ -26,6 +27,42 @@ PELVIS_M = 0.03
 SETTLE_S, FRESH_S = 10.0, 5.0
 _PEAK = 15 / 8
 """The greatest speed of a minimum jerk profile, of its mean."""
+_PITCH, _ROLL, _ELBOW = (np.array([k, k + 7]) for k in (3, 4, 6))
+"""Of both arms, among waist and arms; rolls are outward by opposite signs."""
+_FOREARMS_RAD, _FORWARD_RAD, _BACK_RAD = -0.9, -0.8, 1.0
+"""Elbows with the forearms up; shoulders with the upper arms forward, and back."""
+
+
+def _forearms_up(joints: np.ndarray) -> np.ndarray:
+    joints = joints.copy()
+    joints[_ELBOW] = _FOREARMS_RAD
+    return joints
+
+
+def _aside(rad: float) -> Posture:
+    def aside(joints: np.ndarray) -> np.ndarray:
+        joints = joints.copy()
+        joints[_ROLL] = [max(joints[_ROLL[0]], rad), min(joints[_ROLL[1]], -rad)]
+        return joints
+
+    return aside
+
+
+def _forward(joints: np.ndarray) -> np.ndarray:
+    joints = joints.copy()
+    joints[_PITCH] = np.minimum(joints[_PITCH], _FORWARD_RAD)
+    return joints
+
+
+def _back(joints: np.ndarray) -> np.ndarray:
+    joints = joints.copy()
+    joints[_PITCH] = np.maximum(joints[_PITCH], _BACK_RAD)
+    return joints
+
+
+POSTURES: tuple[Posture, ...] = (_forearms_up, _back, _aside(0.7), _aside(1.2), _forward)
+"""Out of the way of table, body and each other, as people would."""
+NAMES = ("forearms up", "arms back, aside", "forward")
 
 
 class Preparation(base.Preparation):
@@ -42,8 +79,9 @@ class Preparation(base.Preparation):
     def go_home(self) -> None:
         """Take waist and arms over and bring them to their starting pose.
 
-        In a straight line of joint positions, gently at both ends. Until somebody has confirmed,
-        whoever has them keeps them where they are. BenchError when something is in the way.
+        In a straight line of joint positions if that is free, else by way of another posture,
+        gently at both ends of each. Until somebody has confirmed, whoever has them keeps them where
+        they are. BenchError when something is in each way.
         """
         steering, home = self._steering, self._steering.home
         self._confirm("waist and arms are going to go to their starting pose")
@@ -51,16 +89,9 @@ class Preparation(base.Preparation):
         steering.engaged = False
         self._drivers.ready(self._heed, steering.torque)
         start = self._drivers.told
-        self._check_way_home(start, home)
-        fastest = self._cell.raw["home_rad_s"]
-        seconds = max(PERIOD_S, _PEAK * float(np.abs(home - start).max()) / fastest)
-        begun, done = time.monotonic(), 0.0
-        while done < 1.0:
-            self._heed(moving=True)
-            done = min(1.0, (time.monotonic() - begun) / seconds)
-            share = done**3 * (10 - 15 * done + 6 * done**2)
-            steering.send(0, start + share * (home - start), time.monotonic())
-            time.sleep(PERIOD_S)
+        for point in self._way_home(start, home):
+            self._go(start, point)
+            start = point
 
         def is_home() -> bool:
             steering.send(0, home, time.monotonic())
@@ -70,15 +101,41 @@ class Preparation(base.Preparation):
         self._wait(is_home, SETTLE_S, "waist and arms are not home", moving=True)
         steering.take(embodiments.get("g1").home)
 
-    def _check_way_home(self, start: np.ndarray, home: np.ndarray) -> None:
-        """BenchError when something is in the way, or when nobody sees where the table is."""
+    def _go(self, start: np.ndarray, end: np.ndarray) -> None:
+        """From joints (17,) to others, in a straight line that has been looked at."""
+        fastest = self._cell.raw["home_rad_s"]
+        seconds = max(PERIOD_S, _PEAK * float(np.abs(end - start).max()) / fastest)
+        begun, done = time.monotonic(), 0.0
+        while done < 1.0:
+            self._heed(moving=True)
+            done = min(1.0, (time.monotonic() - begun) / seconds)
+            share = done**3 * (10 - 15 * done + 6 * done**2)
+            self._steering.send(0, start + share * (end - start), time.monotonic())
+            time.sleep(PERIOD_S)
+
+    def _way_home(self, start: np.ndarray, home: np.ndarray) -> np.ndarray:
+        """The points (n, 17) of a free way, with `LEAST_M` between what must not meet.
+
+        BenchError when there is none, or when nobody sees where the table is.
+        """
         pelvis, _ = self._sensors.pose(g1.PELVIS)
         self._pelvis = np.array(pelvis[:3])
         self._clearance.set_table(pelvis, self._cell.raw["table"])
         least = dict.fromkeys(("hands", "arms", "itself", "table"), LEAST_M)
-        if blocked := self._clearance.blocked(start, home[None], least):
-            raise BenchError(f"waist and arms cannot go straight home: {blocked}. Have the robot "
-                             "step back, or move its arms by hand, to where they can")  # fmt: skip
+
+        def blocked_on(_: np.ndarray, points: np.ndarray) -> Blocked | None:
+            self._heed()
+            self._steering.send(0, start, time.monotonic())  # or the arms would be let go of
+            return self._clearance.blocked(start, points, least)
+
+        way, blocked = way_home(start, home, POSTURES, blocked_on)
+        if way is None:
+            raise BenchError(f"waist and arms cannot go straight home: {blocked}, nor by way of "
+                             f"{' or '.join(NAMES)}. Have the robot step back, or move its arms by "
+                             "hand, to where they can")  # fmt: skip
+        if blocked is not None:
+            self._event("way_home", f"not straight, in {len(way)} parts: {blocked}")
+        return way
 
     def wait_for_state(self) -> None:
         """Until the robot is heard, and follows."""

@@ -179,6 +179,39 @@ def test_an_arm_that_was_not_heard_to_go_on_is_sent_home_again_by_a_way_that_is_
     assert any(np.allclose(q, HOME_RAD + 0.1) for q in left)
 
 
+def test_an_arm_that_cannot_go_straight_is_folded_first(cell):
+    cell.raw["confirm_before_home"] = False
+    start = cell.arms.at["left"] = HOME_RAD + np.array([0.6, 0.5, 0.0, 0.5, 0.0, 0.3, 0.0])
+
+    def collision(left, right, _):
+        stretched = left[1] - HOME_RAD[1] > 0.1
+        return "left hand with a post" if stretched and left[0] < start[0] - 0.05 else None
+
+    cell.preparation._kinematics.collision = collision
+    went, plain = [], cell.arms.go_to
+    cell.arms.go_to = lambda arm, q, share: (went.append((arm, q)), plain(arm, q, share))
+    cell.preparation.go_home()
+    (_, folded), (arm, home), _ = went
+    assert folded[0] == start[0] and folded[1] == HOME_RAD[1] and arm == "left"
+    np.testing.assert_allclose(home, HOME_RAD)
+    assert cell.record == [("way_home", "the left arm goes not straight: left hand with a post")]
+
+
+def test_the_arm_goes_first_that_is_in_the_other_s_way(cell):
+    cell.raw["confirm_before_home"] = False
+    cell.arms.at = {arm: HOME_RAD + 0.3 for arm in ARMS}
+
+    def collision(left, right, _):
+        there = np.abs(right - HOME_RAD).max() > 0.1
+        return "left hand with the right arm" if there and left[2] < HOME_RAD[2] + 0.2 else None
+
+    cell.preparation._kinematics.collision = collision
+    cell.preparation.go_home()
+    assert [what for what in cell.arms.told if what[1] == "home"] == [
+        ("right", "home", 0.1), ("left", "home", 0.1)
+    ]  # fmt: skip
+
+
 def test_what_is_thin_is_not_passed_over_between_two_looks_at_the_way_home(cell):
     cell.raw["confirm_before_home"] = False
     cell.arms.at["left"] = HOME_RAD + 1.7
