@@ -269,6 +269,9 @@ def examine_unitree(cell: str, evidence: Sequence[str]) -> list[Finding]:
         elif wrong := network.interface_fault(settings["interface"]):
             findings.append(Finding("network", False, wrong, "correct interface in the cell"))
         else:
+            shared = network.domain_fault(os.environ, found.domain)
+            findings.append(Finding("domain", not shared, shared or f"{found.domain}, not ROS 2's",
+                                    network.OTHER_DOMAIN))  # fmt: skip
             heard = network.hear(python, settings)
             findings += [Finding(*one) for one in checkup.check(heard, settings)]
     except BenchError as error:

@@ -13,9 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from bench_tasks.errors import BenchError
+from bench_tasks.ros.middleware import FAST_DDS
 from hardware.unitree.guard import LOOPBACK
 
-__all__ = ["hear", "interface_fault", "ros_faults"]
+__all__ = ["OTHER_DOMAIN", "domain_fault", "hear", "interface_fault", "ros_faults"]
+
+OTHER_DOMAIN = "set ROS_DOMAIN_ID to another number, of all ROS 2 on the robot's network"
 
 LISTEN_S, START_S = 4.0, 30.0
 _NETWORK = Path("/sys/class/net")
@@ -46,6 +49,19 @@ def _addressed() -> list[tuple[str, str]]:
                 continue
             found.append((name, socket.inet_ntoa(raw[20:24])))
     return found
+
+
+def domain_fault(environ: Mapping[str, str], domain: int) -> str:
+    """Why the nodes of a shell's ROS 2 must not start beside a robot in this DDS domain, or "".
+
+    Of the types that Fast DDS 3.2 tells of, CycloneDDS 0.10.2 dies (a segmentation fault in
+    ddsi_xt_type_init_impl, each time on `lo`), and that is what robot and driver speak.
+    """
+    fast = environ.get("RMW_IMPLEMENTATION", "") in FAST_DDS
+    if not fast or (environ.get("ROS_DOMAIN_ID") or "0") != str(domain):
+        return ""
+    return (f"ROS 2 is in domain {domain}, the robot's own: its programs, and the driver, may end "
+            "by a fault of CycloneDDS 0.10.2 with Fast DDS")  # fmt: skip
 
 
 def ros_faults(environ: Mapping[str, str], domain: int) -> list[str]:

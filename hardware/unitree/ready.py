@@ -24,7 +24,7 @@ HOME_WITHIN_RAD = 0.05
 LEAST_M = 0.01
 PELVIS_M = 0.03
 """So far the pelvis may move while waist and arms are on the way that was checked."""
-SETTLE_S, FRESH_S = 10.0, 5.0
+SETTLE_S, FRESH_S, SEEN_S = 10.0, 5.0, 5.0
 _PEAK = 15 / 8
 """The greatest speed of a minimum jerk profile, of its mean."""
 _PITCH, _ROLL, _ELBOW = (np.array([k, k + 7]) for k in (3, 4, 6))
@@ -118,7 +118,7 @@ class Preparation(base.Preparation):
 
         BenchError when there is none, or when nobody sees where the table is.
         """
-        pelvis, _ = self._sensors.pose(g1.PELVIS)
+        pelvis = self._seen_pelvis(start)
         self._pelvis = np.array(pelvis[:3])
         self._clearance.set_table(pelvis, self._cell.raw["table"])
         least = dict.fromkeys(("hands", "arms", "itself", "table"), LEAST_M)
@@ -136,6 +136,19 @@ class Preparation(base.Preparation):
         if blocked is not None:
             self._event("way_home", f"not straight, in {len(way)} parts: {blocked}")
         return way
+
+    def _seen_pelvis(self, start: np.ndarray) -> np.ndarray:
+        """Its pose (7,), as soon as the tracker is heard; held at joints (17,) until then."""
+        end = time.monotonic() + SEEN_S
+        while True:
+            self._heed()
+            self._steering.send(0, start, time.monotonic())
+            try:
+                return self._sensors.pose(g1.PELVIS)[0]
+            except BenchError:
+                if time.monotonic() > end:
+                    raise
+            time.sleep(PERIOD_S)
 
     def wait_for_state(self) -> None:
         """Until the robot is heard, and follows."""

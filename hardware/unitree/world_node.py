@@ -8,6 +8,7 @@ reason.
 
 from __future__ import annotations
 
+import os
 import time
 from collections import deque
 
@@ -20,6 +21,7 @@ from bench_tasks.robots.g1_kinematics import UpperBody
 from bench_tasks.ros.node_ros import main as run_node
 from bench_tasks.view import compose
 from bench_tasks.vocabulary import Scene, WorldState
+from hardware.unitree import network
 from hardware.unitree.cell import Cell, driver_python, read_cell
 from hardware.unitree.driver import BusDriver
 from hardware.unitree.narrowed import ROBOT
@@ -44,6 +46,9 @@ class UnitreeWorldNode(RealWorld):
         if self._cell.raw["hands"] != "rubber":
             raise UsageError(f"hands: {self._cell.raw['hands']} are not in the model of the tasks, "
                              "nor in that of collisions: only rubber are")  # fmt: skip
+        if self._cell.raw["transport"] == "dds":
+            if wrong := network.domain_fault(os.environ, self._cell.domain):
+                raise UsageError(f"{wrong}: {network.OTHER_DOMAIN}")
         self._body, self._robot = UpperBody(), embodiments.get("g1")
         self._gaps: deque[str] = deque(maxlen=KEPT_GAPS)
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)

@@ -155,6 +155,14 @@ def test_settings_of_a_shell_that_do_not_go_with_the_robots_ros(tmp_path):
         assert said in fault
 
 
+@pytest.mark.parametrize("rmw", [{}, {"RMW_IMPLEMENTATION": "rmw_fastrtps_cpp"}])
+def test_nodes_over_fast_dds_are_kept_out_of_the_robots_domain(rmw):
+    assert "ROS 2 is in domain 0, the robot's own" in network.domain_fault(rmw, 0)
+    assert network.domain_fault({**rmw, "ROS_DOMAIN_ID": "7"}, 0) == ""
+    assert "domain 7" in network.domain_fault({**rmw, "ROS_DOMAIN_ID": "7"}, 7)
+    assert network.domain_fault({"RMW_IMPLEMENTATION": "rmw_cyclonedds_cpp"}, 0) == ""
+
+
 def test_a_python_that_cannot_listen_is_one_line(tmp_path):
     from bench_tasks.errors import BenchError
 
