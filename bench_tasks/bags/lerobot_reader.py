@@ -30,7 +30,10 @@ IMAGES = "observation.images."
 STATE, ACTION = "observation.state", "action"
 CONTROL = ("control.state", "control.action", "control.executed")
 STEPS = "control.steps"
-_MALFORMED = (LookupError, TypeError, ValueError, OSError, ArithmeticError, NotImplementedError)
+_MALFORMED = (
+    AttributeError, LookupError, TypeError, ValueError, OSError, ArithmeticError,
+    NotImplementedError,
+)
 """What is raised, by pyarrow too, where a dataset holds something else than it should."""
 
 
@@ -71,11 +74,16 @@ def read_dataset(path: Path) -> Iterator[tuple[str, Demonstration | UnscoredErro
             names = parquet.read_schema(file).names
             columns = [name for name in names if not name.startswith("stats/")]
             episodes += parquet.read_table(file, columns=columns).to_pylist()
-    except (AttributeError, StopIteration, *_MALFORMED) as error:
+    except (StopIteration, *_MALFORMED) as error:
         raise UsageError(f"{path} is not a complete LeRobot dataset: {error!r}") from None
+    seen: set[object] = set()
     for episode in episodes:
-        name = f"{path} episode {episode.get('episode_index')}"
+        number = episode.get("episode_index")
+        name = f"{path} episode {number}"
         try:
+            if number in seen:
+                raise UnscoredError("it is in the dataset twice")
+            seen.add(number)
             yield name, _demonstration(path, info, episode, tasks)
         except UnscoredError as error:
             yield name, error
@@ -97,6 +105,9 @@ def _demonstration(
     rows = len(table)
     if rows != episode["length"] or rows < 2:
         raise UnscoredError(f"it has {rows} rows, not {episode['length']}")
+    order = table["frame_index"].to_pylist()
+    if order != list(range(rows)):
+        raise UnscoredError("its rows are not in the order of their frame_index")
     if STEPS in table.column_names:
         stride = info["features"][CONTROL[0]]["shape"][0]
         steps = np.array(table[STEPS].to_pylist())
@@ -121,13 +132,25 @@ def _demonstration(
             raise UsageError(f"{path}: {key} holds single pictures, only videos are read")
         spot = {name: episode[f"videos/{key}/{name}"] for name in ("chunk_index", "file_index")}
         file = path / info["video_path"].format(video_key=key, **spot)
-        clip = _Clip(file, episode[f"videos/{key}/from_timestamp"], rows, fps)
+        start_s = episode[f"videos/{key}/from_timestamp"]
+        if type(start_s) not in (int, float) or not 0 <= start_s < 1e9:
+            raise UnscoredError(f"its pictures begin at {start_s!r} s of the video")
+        clip = _Clip(file, start_s, rows, fps)
         pictures[key.removeprefix(IMAGES)] = (np.arange(rows, dtype=np.int64) * stride, clip)
     text = tasks[table["task_index"][0].as_py()]
+    task, seed = episode.get("task_name"), episode.get("seed")
+    task = text if task in (None, "") else task
+    seed = -1 - number if seed is None else seed
+    success = episode.get("success", True)
+    for what, value, kind in (
+        ("instruction", text, str), ("task_name", task, str), ("seed", seed, int),
+        ("success", success, bool),
+    ):  # fmt: skip
+        if type(value) is not kind:  # what is no verdict is no success either
+            raise UnscoredError(f"its {what} must be of type {kind.__name__}, got {value!r}")
     return Demonstration(
-        task=episode.get("task_name") or text, seed=episode.get("seed", -1 - number),
-        instruction=text,
-        success=episode.get("success", True), period_ns=round(1e9 / (fps * stride)),
+        task=task, seed=seed, instruction=text, success=success,
+        period_ns=round(1e9 / (fps * stride)),
         state=state[: count + 1], action=action[:count], executed=executed[:count],
         pictures=pictures,
     )  # fmt: skip
@@ -154,11 +177,18 @@ class _Clip(Sequence):
                 stream = container.streams.video[0]
                 container.seek(round(self._start_s / stream.time_base), stream=stream)
                 for frame in container.decode(stream):
-                    # Decoding begins at the key frame before.
-                    if frame.time > self._start_s - 0.5 / self._fps:
-                        found.append(frame.to_ndarray(format="rgb24"))
+                    late = frame.time - self._start_s - len(found) / self._fps
+                    if not found and late < -0.5 / self._fps:
+                        continue  # decoding begins at the key frame before
+                    if abs(late) > 0.5 / self._fps:
+                        raise UsageError(
+                            f"{self._file} has no picture at "
+                            f"{self._start_s + len(found) / self._fps:g} s, as its rows have: is "
+                            f"it of other than {self._fps:g} pictures a second?"
+                        )
+                    found.append(frame.to_ndarray(format="rgb24"))
                     if len(found) == self._length:
                         return found
-        except (av.error.FFmpegError, IndexError, OSError) as error:
+        except (av.error.FFmpegError, IndexError, OSError, TypeError) as error:
             raise UsageError(f"{self._file} cannot be decoded: {error}") from None
         raise UsageError(f"{self._file} ends before the episode at {self._start_s:.1f} s does")

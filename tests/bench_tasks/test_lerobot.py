@@ -280,6 +280,61 @@ def test_a_broken_episode_is_named_and_a_broken_video_too(tmp_path):
     assert len(told) == 2 and "episode 1 is left out: it cannot be read" in told[1]
 
 
+def test_a_video_of_another_rate_or_place_is_not_taken_for_the_pictures(tmp_path):
+    write_dataset([made(), made(seed=1_000_001)], tmp_path / "out")
+    file = tmp_path / "out" / INFO
+    info = json.loads(file.read_text())
+    file.write_text(json.dumps(info | {"fps": 20}))
+    (item, _) = read_demonstrations(tmp_path / "out")
+    with pytest.raises(UsageError, match="has no picture at 0.05 s, as its rows have: is it of"):
+        item.picture("head", 0)
+    file.write_text(json.dumps(info))
+    begun = "videos/observation.images.head/from_timestamp"
+    changed(tmp_path / "out", lambda rows: rows[1].update({begun: 0.5 + rows[1][begun]}))
+    (first, second) = read_demonstrations(tmp_path / "out")
+    assert first.picture("head", 0).shape == (24, 32, 3)
+    with pytest.raises(UsageError, match="ends before the episode at 1.0 s does"):
+        second.picture("head", 0)
+
+
+def changed(out, change):
+    """The dataset with its table of episodes as `change(rows)` leaves it."""
+    import pyarrow as arrow
+    import pyarrow.parquet as parquet
+
+    rows = parquet.read_table(out / EPISODES).to_pylist()
+    change(rows)
+    parquet.write_table(arrow.Table.from_pylist(rows), out / EPISODES)
+
+
+@pytest.mark.parametrize(
+    "key,value,message",
+    [
+        ("success", "false", "its success must be of type bool, got 'false'"),
+        ("success", None, "its success must be of type bool, got None"),
+        ("success", 1, "its success must be of type bool, got 1"),
+        ("seed", "7", "its seed must be of type int, got '7'"),
+        ("seed", 1e6, "its seed must be of type int, got 1000000.0"),
+        ("task_name", 5, "its task_name must be of type str, got 5"),
+        ("videos/observation.images.head/from_timestamp", None, "its pictures begin at None s"),
+        ("videos/observation.images.head/from_timestamp", -5.0, "its pictures begin at -5.0 s"),
+        ("episode_index", 0, "episode 0 is left out: it is in the dataset twice"),
+    ],
+)
+def test_what_is_said_of_an_episode_must_be_of_its_kind(tmp_path, key, value, message):
+    write_dataset([made(), made(seed=1_000_001)], tmp_path / "out")
+    changed(tmp_path / "out", lambda rows: [row.update({key: value}) for row in rows])
+    told: list[str] = []
+    left = list(read_demonstrations(tmp_path / "out", told.append))
+    assert len(left) == (key == "episode_index") and message in told[-1] and "\n" not in told[-1]
+
+
+def test_a_seed_that_nobody_knows_is_negative(tmp_path):
+    write_dataset([made(), made(seed=1_000_001)], tmp_path / "out")
+    changed(tmp_path / "out", lambda rows: rows[1].update(seed=None))
+    assert [item.seed for item in read_demonstrations(tmp_path / "out")] == [1_000_000, -2]
+
+
 def tampered(out, change):
     """The dataset with its data table and info.json as `change(columns, info)` leaves them."""
     import pyarrow as arrow
@@ -307,6 +362,8 @@ def _put(columns, name, value):
         (lambda c, _: c["control.steps"].__setitem__(-1, -1), "control.steps is not 5 in all"),
         (lambda c, _: c["control.state"][0].pop(), "cannot be read"),
         (lambda c, _: [row.pop() for row in c["control.action"]], "do not hold 5 control periods"),
+        (lambda c, _: c["frame_index"].reverse(), "not in the order of their frame_index"),
+        (lambda _, info: info.update(data_path=None), "cannot be read"),
         (lambda _, info: info.update(fps=0), "fps must be a number above 0, got 0"),
         (lambda _, info: info.update(fps="10"), "fps must be a number above 0, got '10'"),
         (lambda _, info: info["features"]["control.state"].update(shape=[]), "cannot be read"),
