@@ -162,17 +162,24 @@ class RunManifest:
         each task. UsageError when the folder cannot be written or holds a run already.
         """
         self._path = writable_folder(out) / "run.json"
+        taken = UsageError(f"{out} holds a run already: choose another output folder")
         if self._path.exists():
-            raise UsageError(f"{out} holds a run already: choose another output folder")
+            raise taken
         self.value: dict[str, Any] = {
             "format_version": FORMAT_VERSION, "status": "running", "started": utc_now(),
             "configuration": configuration, "task_versions": versions, **environment(),
         }  # fmt: skip
         self._reserve = out / ".run.json.reserve"
-        # First of all: a run.json without a reserve could say "running" for ever.
+        # First of all: a run.json without a reserve could say "running" for ever. Whoever makes
+        # it has the folder, also when two begin at once.
         try:
-            self._reserve.write_bytes(os.urandom(RESERVE_BYTES))
+            with open(self._reserve, "xb") as file:
+                file.write(os.urandom(RESERVE_BYTES))
+            if self._path.exists():
+                raise taken
             write_json(self._path, self.value)
+        except FileExistsError:
+            raise taken from None
         except OSError as error:
             self._reserve.unlink(missing_ok=True)
             raise BenchError(f"cannot write to {out}: {error.strerror}") from None

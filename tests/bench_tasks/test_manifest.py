@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from bench_tasks import manifest as manifests
 from bench_tasks.errors import UsageError
 from bench_tasks.manifest import RunManifest
 
@@ -101,3 +102,24 @@ def test_a_folder_is_claimed_once_and_given_back_nothing_but_the_manifest(tmp_pa
     (only,) = (tmp_path / "out").iterdir()
     value = json.loads(only.read_text())
     assert (only.name, value["status"], value["evaluated"]) == ("run.json", "complete", 0)
+
+
+def test_of_two_that_claim_a_folder_at_once_one_gets_it(tmp_path, monkeypatch):
+    def meanwhile(end: bool):
+        """Another run begins (and ends) just after this one has seen that the folder is free."""
+        monkeypatch.undo()
+        other = RunManifest(tmp_path / "out", {"whose": "the other's"}, {})
+        if end:
+            other.finish("complete")
+        return {}
+
+    for end in (False, True):
+        shutil.rmtree(tmp_path / "out", ignore_errors=True)
+        monkeypatch.setattr(manifests, "environment", lambda end=end: meanwhile(end))
+        with pytest.raises(UsageError, match="holds a run already"):
+            RunManifest(tmp_path / "out", {"whose": "mine"}, {})
+        value = json.loads((tmp_path / "out/run.json").read_text())
+        assert value["configuration"] == {"whose": "the other's"}
+        assert value["status"] == ("complete" if end else "running")
+        left = {path.name for path in (tmp_path / "out").iterdir()}
+        assert left == {"run.json"} | (set() if end else {".run.json.reserve"})
