@@ -94,12 +94,16 @@ class Monitor:
         if not _finite(state):
             self._broken = "every number finite"
             return
-        if not self._acting or self._goal is None or self._unjudged:
+        if not self._acting or self._goal is None or self._unjudged or self._late(state):
             return
         try:
             self._judge(state, gap_ns)
         except UnscoredError as error:
             self._unjudged = str(error)
+
+    def _late(self, state: WorldState) -> bool:
+        """Whether a state is past the time limit, as the end of a long chunk may be."""
+        return state.stamp_ns > self._task.time_limit_s * 1e9
 
     def _judge(self, state: WorldState, gap_ns: int) -> None:
         """Check invariants, stages and goal at a state."""
@@ -205,6 +209,8 @@ class Monitor:
             return self._cause or "nothing to check"
         if self._goal is None or self._reached:
             return ""
+        if self._last is not None and self._late(self._last):
+            return self._cause or f"time limit: {self._task.time_limit_s:g} s of simulated time"
         brief = "never checked" if self._held_since_ns is None else "held too briefly"
         return self._cause or f"goal not reached: {', '.join(self._unmet) or brief}"
 

@@ -119,6 +119,18 @@ def test_the_goal_must_hold_half_a_second(states, good):
     assert watch(*[GOAL_Z] * states).verdict().success is good
 
 
+@pytest.mark.parametrize(("low", "good"), [(23, True), (24, True), (25, False), (60, False)])
+def test_what_is_reached_after_the_time_limit_is_no_success(monkeypatch, low, good):
+    # A chunk may go on past it, and with it a slow policy's wait. 26 high states are half a second.
+    monkeypatch.setattr(Made, "time_limit_s", 1.0)
+    heights = [*[LOW_Z] * low, *[GOAL_Z] * 60]
+    verdict = watch(*heights).verdict()
+    assert verdict.success is good
+    assert verdict.cause == ("" if good else "time limit: 1 s of simulated time")
+    # What is lost by then does not matter either.
+    assert "time limit" in watch(*[LOW_Z] * 60, LOST_Z).verdict().cause
+
+
 def test_an_episode_whose_arms_were_stopped_is_no_success():
     for stopped, cause in (({"stopped": True}, "safety stop: the button"), ({}, "")):
         monitor = watch(*[GOAL_Z] * 60)
