@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 
@@ -69,22 +70,34 @@ def load_checkpoint(path: Path) -> Checkpoint:
         )
     try:
         shape = Shape(**head["shape"])
-        model, autoencoder = Transformer(shape), Autoencoder(shape.latent)
-        for prefix, module in (("model.", model), ("autoencoder.", autoencoder)):
-            module.load_state_dict({
-                name.removeprefix(prefix): value
-                for name, value in tensors.items() if name.startswith(prefix)
-            })  # fmt: skip
+        with torch.device("meta"):  # a shape that the weights are not of takes no memory so
+            _filled(shape, tensors, assign=True)
+        model, autoencoder = _filled(shape, tensors)
         scaler = Scaler(*(_quantiles(head["scaler"], key) for key in ("state", "action")))
-        if not isinstance(head.get("made", {}), dict):
-            raise TypeError("its made is not a mapping")
+        made = head.get("made", {})
+        if not isinstance(made, dict) or not isinstance(made.get("recipe", {}), dict):
+            raise TypeError("its made, or the recipe in it, is not a mapping")
+        _ = [part["hash"] for part in made.get("data", [])]
         for name, value in tensors.items():
             if not value.isfinite().all():
                 raise ValueError(f"{name} is not finite")
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         text = " ".join(str(error).split())[:200]
         raise UsageError(f"the checkpoint {path} does not fit this version: {text}") from None
-    return Checkpoint(model.eval(), autoencoder.eval(), scaler, head.get("made", {}))
+    return Checkpoint(model.eval(), autoencoder.eval(), scaler, made)
+
+
+def _filled(
+    shape: Shape, tensors: dict[str, torch.Tensor], assign: bool = False
+) -> tuple[Transformer, Autoencoder]:
+    """Both networks with these weights; RuntimeError when they are of another shape."""
+    model, autoencoder = Transformer(shape), Autoencoder(shape.latent)
+    for prefix, module in (("model.", model), ("autoencoder.", autoencoder)):
+        module.load_state_dict({
+            name.removeprefix(prefix): value
+            for name, value in tensors.items() if name.startswith(prefix)
+        }, assign=assign)  # fmt: skip
+    return model, autoencoder
 
 
 def _quantiles(scaler: dict[str, Any], key: str) -> np.ndarray:

@@ -12,7 +12,7 @@ from bench_tasks.errors import UsageError, unknown
 from bench_tasks.vocabulary import CONTROL_PERIOD_NS
 from policies.wam.attention import ATTENTIONS
 
-__all__ = ["MOSAIC", "VIEWS", "Shape", "mosaic"]
+__all__ = ["LARGEST", "MOSAIC", "VIEWS", "Shape", "mosaic"]
 
 MOSAIC = (144, 128)
 """Height and width of the picture that the model sees: the head camera above both wrists."""
@@ -21,6 +21,9 @@ VIEWS = {"head": (0, 0, 96, 128), "left_wrist": (96, 0, 48, 64), "right_wrist": 
 PREDICTED = ("velocity", "data")
 RATES_HZ = tuple(hz for hz in range(1, 1000) if 1_000_000_000 % (hz * CONTROL_PERIOD_NS) == 0)
 """Rows a second that are whole numbers of control periods apart: else times would be wrong."""
+
+LARGEST = 4096
+"""Of each number of a shape: beyond it is a slip of the finger, found before memory is gone."""
 
 
 def mosaic(pictures: dict[str, np.ndarray]) -> np.ndarray:
@@ -64,8 +67,16 @@ class Shape:
         """UsageError names a wrong number."""
         for field in fields(self):
             value = getattr(self, field.name)
-            if field.type == "int" and (type(value) is not int or value < 1):
-                raise UsageError(f"{field.name} must be a whole number from 1, got {value!r}")
+            if field.type == "int" and (type(value) is not int or not 1 <= value <= LARGEST):
+                raise UsageError(
+                    f"{field.name} must be a whole number from 1 to {LARGEST}, got {value!r}"
+                )
+            if field.type == "bool" and type(value) is not bool:
+                raise UsageError(f"{field.name} must be true or false, got {value!r}")
+        if self.chunk > LARGEST:
+            raise UsageError(
+                f"a chunk of stride x frames must have at most {LARGEST} rows, got {self.chunk}"
+            )
         if self.rows_hz not in RATES_HZ:
             rates = ", ".join(map(str, RATES_HZ))
             raise UsageError(f"rows_hz must be one of {rates}, got {self.rows_hz}")

@@ -49,7 +49,12 @@ def rewritten(path, change):
         (lambda head, _: head.update(format_version=2), "no checkpoint of format_version 1: it"),
         (lambda head, _: head["shape"].update(depth=3), "does not fit this version: .*depth"),
         (lambda head, _: head["shape"].update(dim=64), "does not fit this version: .*size mis"),
-        (lambda head, _: head["shape"].update(dim=-1), "dim must be a whole number from 1, got -1"),
+        (lambda head, _: head["shape"].update(dim=-1), "dim must be a whole number from 1 to 4096"),
+        # Hundreds of gigabytes, if it were made before it is compared with the weights.
+        (lambda head, _: head["shape"].update(dim=4096, layers=64), "fit this version: .*Missing"),
+        (lambda head, _: head["shape"].update(dim=4096 * 8), "dim must be a whole number from 1 t"),
+        (lambda head, _: head["shape"].update(frames=4000), "at most 4096 rows, got 8000"),
+        (lambda head, _: head["shape"].update(video="no"), "video must be true or false, got 'no'"),
         (lambda head, _: head.pop("scaler"), "does not fit this version: 'scaler'"),
         (lambda _, tensors: tensors.pop("model.kind"), "does not fit this version: .*kind"),
         (lambda _, tensors: tensors["model.kind"][0].fill_(torch.nan), "model.kind is not finite"),
@@ -58,7 +63,9 @@ def rewritten(path, change):
         (lambda head, _: head["scaler"].update(action=[[0.0], [1.0, 2.0]]), "fit this version"),
         (lambda head, _: head["scaler"]["action"][1].__setitem__(3, float("nan")), "action must"),
         (lambda head, _: head["scaler"]["action"][1].__setitem__(3, -9.0), "first below the secon"),
-        (lambda head, _: head.update(made=[1]), "its made is not a mapping"),
+        (lambda head, _: head.update(made=[1]), "its made, or the recipe in it, is not a mapping"),
+        (lambda head, _: head["made"].update(recipe="flash"), "the recipe in it, is not a mapping"),
+        (lambda head, _: head["made"].update(data=[{}]), "does not fit this version: 'hash'"),
     ],
 )
 def test_another_checkpoint_is_refused_in_one_line(tmp_path, change, message):

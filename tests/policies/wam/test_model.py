@@ -111,7 +111,7 @@ def test_wrong_numbers_are_named():
     from policies.wam.shape import Shape
 
     for given, message in (
-        ({"dim": 0}, "dim must be a whole number from 1, got 0"),
+        ({"dim": 0}, "dim must be a whole number from 1 to 4096, got 0"),
         ({"history": 1.5}, "history must be a whole number"),
         ({"dim": 36, "heads": 2}, "dim must be a multiple of heads and 8, got 36 for 2"),
         ({"attention": "flash"}, "unknown attention 'flash': choose from sdpa, sla, sla2"),
