@@ -20,7 +20,16 @@ import numpy as np
 from bench_tasks.errors import BenchError, UsageError, unknown
 from bench_tasks.robots.fr3 import MAX_GRIPPER_SPEED_M_S, MAX_VELOCITY
 from bench_tasks.verdicts.teamwork import PARTNER, PARTNERS
-from bench_tasks.vocabulary import ARMS, ActionChunk, Metadata, Observation, Plan, Scene, WorldState
+from bench_tasks.vocabulary import (
+    ARMS,
+    FR3_PAIR,
+    ActionChunk,
+    Metadata,
+    Observation,
+    Plan,
+    Scene,
+    WorldState,
+)
 from policies.wam.apart import columns, seen_by
 from policies.wam.checkpoint import load_checkpoint
 from policies.wam.policy import WamOptions, WamPolicy, particulars
@@ -101,6 +110,8 @@ class PairPolicy:
             from policies import make_policy
 
             self._stranger = make_policy(asked.stranger.replace("+", ","))
+            if FR3_PAIR not in getattr(self._stranger, "robots", (FR3_PAIR,)):
+                raise UsageError(f"stranger {asked.stranger} cannot move one arm of an {FR3_PAIR}")
             theirs = self._stranger.metadata
             cameras += tuple(c for c in theirs.cameras if c not in cameras)
             privileged, depth = theirs.privileged, theirs.depth

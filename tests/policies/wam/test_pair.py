@@ -217,6 +217,7 @@ def test_wrong_options_are_named(checkpoint, tmp_path):
         ({"partner": "stranger"}, "stranger names the policy of partner=stranger, got ''"),
         ({"stranger": "hold"}, "got 'hold' with partner=normal"),
         ({"partner": "stranger", "stranger": "nobody"}, "unknown policy 'nobody'"),
+        ({"partner": "stranger", "stranger": "humanoid"}, "humanoid cannot move one arm of an fr3"),
         ({"checkpoint": joint}, "was not trained with --apart"),
     ):
         with pytest.raises(UsageError, match=message):
