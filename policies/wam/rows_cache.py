@@ -14,17 +14,20 @@ import inspect
 import json
 import os
 import shutil
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
 from bench_tasks.bags.demonstrations import DataHash, read_demonstrations
 from bench_tasks.config import DEMONSTRATION_SEEDS
 from bench_tasks.errors import UsageError
-from policies.wam.data import Rows, rows_of
+from bench_tasks.vocabulary import ACTION_SIZE
+from policies.wam.data import Rows, check_numbers, rows_of
 from policies.wam.shape import MOSAIC, VIEWS, Shape, mosaic
 
 __all__ = ["CACHE", "Loaded", "load_rows"]
@@ -134,13 +137,14 @@ def _kept(folder: Path, shape: Shape, place: Path) -> dict[str, Any] | None:
     key = _key(folder, shape)
     try:
         head = json.loads((place / "rows.json").read_text())
-        size = (place / "pixels.u8").stat().st_size
-    except (OSError, ValueError):
+        count = sum(head["lengths"])
+        good = all(head[name] == value for name, value in key.items())
+        good &= (place / "pixels.u8").stat().st_size == count * int(np.prod(MOSAIC)) * 3
+        with np.load(place / "rows.npz") as arrays:
+            good &= all(arrays[name].shape == (count, ACTION_SIZE) for name in ("state", "action"))
+    except (OSError, ValueError, LookupError, TypeError, EOFError, BadZipFile, zlib.error):
         return None
-    good = isinstance(head, dict) and all(head.get(name) == value for name, value in key.items())
-    if not good or size != sum(head["lengths"]) * int(np.prod(MOSAIC)) * 3:
-        return None
-    return head
+    return head if good else None
 
 
 @contextlib.contextmanager
@@ -203,6 +207,7 @@ def _decode(folder: Path, shape: Shape, part: Path) -> dict[str, Any]:
         for demo in read_demonstrations(folder, notes.append):
             digest.add(demo)
             try:
+                check_numbers(demo)
                 state, action, pixels = rows_of(demo, shape)
             except UsageError as error:
                 notes.append(f"left out: {error}")

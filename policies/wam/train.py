@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
 import os
@@ -18,6 +17,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from bench_tasks.config import MAX_SEED
 from bench_tasks.errors import UsageError, unknown
 from bench_tasks.manifest import replacing
 from bench_tasks.vocabulary import ARM_COLUMNS, GRIPPER_COLUMNS
@@ -28,6 +28,7 @@ from policies.wam.data import Rows, Scaler
 from policies.wam.distill import AVERAGE as TARGET_AVERAGE
 from policies.wam.distill import consistency_loss, load_teacher
 from policies.wam.flow import Sampled, draw_times, sample, usual_steps, velocity_loss
+from policies.wam.kept import keep, kept
 from policies.wam.model import Transformer
 from policies.wam.shape import Shape
 
@@ -84,8 +85,8 @@ class Recipe:
         for name in ("steps", "batch", "autoencoder_batch", "autoencoder_steps"):
             if getattr(self, name) < 1:
                 raise UsageError(f"{name} must be at least 1, got {getattr(self, name)}")
-        if self.seed < 0:
-            raise UsageError(f"seed must be at least 0, got {self.seed}")
+        if not 0 <= self.seed <= MAX_SEED:
+            raise UsageError(f"seed must be from 0 to {MAX_SEED}, got {self.seed}")
         if not 0 < self.rate < 1:
             raise UsageError(f"rate must be between 0 and 1, got {self.rate}")
         if not 0 <= self.advantage <= 1:
@@ -101,6 +102,8 @@ class Recipe:
         for name in ("video_weight", "action_weight"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise UsageError(f"{name} must be from 0 on, got {getattr(self, name)}")
+        if not self.video_weight and not self.action_weight:
+            raise UsageError("video_weight and action_weight are both 0: nothing would be learnt")
         self.weights(())
         return self
 
@@ -162,13 +165,16 @@ class Trainer:
             return found.autoencoder.to(self.device), found.scaler
         file = self.out / "autoencoder.pt"
         if file.exists():
-            kept = torch.load(file, weights_only=True)
             model = Autoencoder(self.shape.latent)
-            model.load_state_dict(kept["weights"])
-            return model.to(self.device), Scaler(*(kept[k].numpy() for k in ("state", "action")))
+            with kept(file) as found:
+                model.load_state_dict(found["weights"])
+                scaler = Scaler(*(found[k].numpy() for k in ("state", "action")))
+            return model.to(self.device), scaler
+        if (self.out / "training.pt").exists():
+            raise UsageError(f"cannot go on in {self.out}: {file.name} is missing")
         scaler = self.rows.scaler(self.shape, self.learnt)
         model = self._fit_autoencoder()
-        _write(file, {
+        keep(file, {
             "weights": model.state_dict(), "state": torch.from_numpy(scaler.state),
             "action": torch.from_numpy(scaler.action),
         })  # fmt: skip
@@ -241,13 +247,17 @@ class Trainer:
         )
         step, spent = 0, 0.0
         if state.exists():
-            kept = torch.load(state, weights_only=True)
-            model.load_state_dict(kept["model"])
-            average.load_state_dict(kept["average"])
-            optimizer.load_state_dict(kept["optimizer"])
-            step, spent, self.history = kept["step"], kept["spent"], kept["history"]
+            with kept(state) as found:
+                model.load_state_dict(found["model"])
+                average.load_state_dict(found["average"])
+                optimizer.load_state_dict(found["optimizer"])
+                step, spent, self.history = found["step"], found["spent"], found["history"]
             self.say(f"goes on at step {step}")
         result = Checkpoint(average, autoencoder, scaler, self.made)
+        file = self.out / "checkpoint.safetensors"
+        if step == recipe.steps and not file.exists():  # somebody has moved it away
+            self.made.update(steps=step, wall_s=round(spent, 1))
+            save_checkpoint(file, result)
         begun = time.monotonic()
         while step < recipe.steps:
             # Drawn anew from (seed, step): a training that is stopped goes on as if it were not.
@@ -273,11 +283,11 @@ class Trainer:
             if step % SAVE_EVERY == 0 or step == recipe.steps:
                 self.made.update(steps=step, wall_s=round(now, 1))
                 # The state comes last: after a kill in between, these steps are made again.
-                save_checkpoint(self.out / "checkpoint.safetensors", result)
+                save_checkpoint(file, result)
                 text = "".join(json.dumps(entry) + "\n" for entry in self.history)
                 with replacing(self.out / "log.jsonl") as part:
                     part.write_text(text)
-                _write(state, {
+                keep(state, {
                     "model": model.state_dict(), "average": average.state_dict(),
                     "optimizer": optimizer.state_dict(), "step": step, "spent": now,
                     "history": self.history,
@@ -411,14 +421,6 @@ def _held_out(tasks: list[str], seeds: Sequence[int], seed: int) -> list[int]:
             "no task has two demonstrations of different seeds: one must be held out to check with"
         )
     return sorted(int(k) for k in found)
-
-
-def _write(file: Path, content: dict[str, Any]) -> None:
-    """Save so that the file is complete or not there at all."""
-    kept = io.BytesIO()  # on a full disk the library raises no OSError
-    torch.save(content, kept)
-    with replacing(file) as part:
-        part.write_bytes(kept.getbuffer())
 
 
 def _rate(step: int, steps: int, warm_up: int) -> float:

@@ -22,7 +22,7 @@ from policies.wam.checkpoint import load_checkpoint
 from policies.wam.distill import load_teacher
 from policies.wam.flow import SCHEDULES
 from policies.wam.rows_cache import Loaded, load_rows
-from policies.wam.shape import Shape
+from policies.wam.shape import LARGEST, Shape
 from policies.wam.train import Recipe, Trainer
 from policies.wam.train_report import write_report
 
@@ -30,8 +30,6 @@ __all__ = ["KINDS", "Done", "read_shape", "train"]
 
 KINDS = ("wam", "bc")
 FORMAT_VERSION = 1
-LARGEST = 4096
-"""Of each number of a shape: beyond it is a slip of the finger, found before memory is gone."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +86,8 @@ def train(
     if recipe.schedule not in SCHEDULES:
         raise unknown("schedule", recipe.schedule, SCHEDULES)
     sizes = read_shape(shape, kind, recipe.init)
+    if not sizes.video and not recipe.action_weight:
+        raise UsageError(f"action_weight must be above 0 for {kind}, which learns nothing else")
     if recipe.teacher:
         load_teacher(Path(recipe.teacher), sizes)
     folders, folder = [Path(name) for name in data], Path(out)
@@ -105,6 +105,7 @@ def train(
         except OSError:
             raise UsageError(f"another process is training in {folder}") from None
         loaded = load_rows(folders, sizes, say, Path(cache) if cache else None)
+        _check_length(sizes, max(loaded.rows.lengths))
         asked = _asked(kind, sizes, recipe, loaded)
         if before is not None:
             _compare(folder, before, asked)
@@ -117,7 +118,15 @@ def train(
                 "format_version": FORMAT_VERSION, "asked": asked, "started": utc_now(),
                 **environment(),
             })  # fmt: skip
-        trainer.run()
+        try:
+            trainer.run()
+        except (MemoryError, RuntimeError) as error:
+            if not isinstance(error, MemoryError) and "memory" not in str(error):
+                raise
+            raise UsageError(
+                f"there is not enough memory for --batch {recipe.batch} of this --shape: choose "
+                "less, and a new folder for --out"
+            ) from None
         result = load_checkpoint(folder / "checkpoint.safetensors")
         say("writing the report")
         report = write_report(folder, result, trainer, loaded.seeds, recipe.sampling)
@@ -129,15 +138,29 @@ def train(
     )
 
 
+def _check_length(shape: Shape, longest: int) -> None:
+    """UsageError when a model would look further than any demonstration goes, at made-up rows."""
+    for what, count, names in (
+        ("predict", shape.chunk, "stride x frames"),
+        ("remember", shape.stride * (shape.history - 1), "stride x (history - 1)"),
+    ):
+        if count >= longest:
+            raise UsageError(
+                f"--shape {names} is {count}: no demonstration has more than {longest} rows, so "
+                f"there is nothing so far away to {what}"
+            )
+
+
 def _begun(folder: Path) -> dict[str, Any] | None:
     """What `train.json` says; None for a new folder. UsageError when it holds something else."""
     file = folder / "train.json"
     if file.exists():
         found = read_json(file)
-        if found.get("format_version") != FORMAT_VERSION or not isinstance(
-            found.get("asked"), dict
-        ):
+        if found.get("format_version") != FORMAT_VERSION:
             raise UsageError(f"{file} has not format_version {FORMAT_VERSION}")
+        for key, kind in (("asked", dict), ("command", list), ("git", dict)):
+            if not isinstance(found.get(key), kind):
+                raise UsageError(f"{file} does not say {key}: choose a new folder for --out")
         return found
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is not a folder")

@@ -22,7 +22,9 @@ from bench_tasks.bags.demonstrations import Demonstration, data_hash  # noqa: E4
 from bench_tasks.cli import main  # noqa: E402
 from bench_tasks.commands.collect import CollectConfig  # noqa: E402
 from bench_tasks.errors import UsageError  # noqa: E402
+from bench_tasks.robots import embodiments  # noqa: E402
 from policies.wam import train as trainer  # noqa: E402
+from policies.wam import training  # noqa: E402
 from policies.wam.checkpoint import load_checkpoint  # noqa: E402
 from policies.wam.model import Transformer  # noqa: E402
 from policies.wam.rows_cache import CACHE, load_rows  # noqa: E402
@@ -317,11 +319,93 @@ def test_how_much_is_taken_over_is_said_and_direct_wants_all_of_it(no_weights, t
     assert said[0] == f"{count} of {count} weights taken over from a.safetensors"
 
 
-@pytest.mark.parametrize("wrong", [{"seed": -1}, {"autoencoder_steps": 0}])
-def test_a_recipe_names_its_wrong_numbers(wrong):
-    (name, value), = wrong.items()
-    with pytest.raises(UsageError, match=f"{name} must be at least [01], got {value}"):
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"seed": -1}, "seed must be from 0 to 9223372036854775807, got -1"),
+        ({"seed": 2**63}, "seed must be from 0 to 9223372036854775807, got 9223372036854775808"),
+        ({"autoencoder_steps": 0}, "autoencoder_steps must be at least 1, got 0"),
+        ({"video_weight": 0.0, "action_weight": 0.0}, "are both 0: nothing would be learnt"),
+    ],
+)
+def test_a_recipe_names_its_wrong_numbers(wrong, message):
+    with pytest.raises(UsageError, match=message):
         Recipe(**wrong).checked()
+
+
+def broken(out, name, how):
+    """The training in `out` with one of its files empty, cut, of something else, or a folder."""
+    file = out / name
+    content = {"empty": b"", "cut": file.read_bytes()[:1000], "garbage": b"x" * 4000}.get(how)
+    file.unlink()
+    if how == "other":
+        torch.save({"weights": [1, 2]}, file)
+    elif how == "folder":
+        file.mkdir()
+    elif content is not None:
+        file.write_bytes(content)
+
+
+@pytest.mark.parametrize("how", ["empty", "cut", "garbage", "other", "folder"])
+@pytest.mark.parametrize("name", ["training.pt", "autoencoder.pt"])
+def test_what_is_gone_on_from_is_named_when_it_is_broken(quick, tmp_path, whole, name, how):
+    out = tmp_path / "out"
+    shutil.copytree(whole, out)
+    broken(out, name, how)
+    with pytest.raises(UsageError, match=f"cannot go on from {out / name}, which is broken"):
+        trained(out)
+
+
+def test_an_autoencoder_that_was_lost_is_not_made_up(quick, tmp_path, whole):
+    out = tmp_path / "out"
+    shutil.copytree(whole, out)
+    broken(out, "autoencoder.pt", "gone")
+    with pytest.raises(UsageError, match="cannot go on in .*out: autoencoder.pt is missing"):
+        trained(out)
+
+
+def test_a_checkpoint_that_was_moved_away_is_written_again(quick, tmp_path, whole):
+    out = tmp_path / "out"
+    shutil.copytree(whole, out)
+    broken(out, "checkpoint.safetensors", "gone")
+    trained(out)
+    name = "checkpoint.safetensors"
+    assert (out / name).read_bytes() == (whole / name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [
+        ("frames=40", "stride x frames is 200: no demonstration has more than"),
+        ("history=40", r"stride x \(history - 1\) is 195: no demonstration has more than"),
+    ],
+)
+def test_nothing_is_predicted_that_is_further_away_than_demonstrations_go(
+    quick, demos, tmp_path, shape, message
+):
+    with pytest.raises(UsageError, match=message):
+        training.train([str(demos)], str(tmp_path), "wam", f"{SHAPE},{shape}", RECIPE, "", print)
+    assert not (tmp_path / "train.json").exists()
+
+
+@pytest.mark.parametrize("error", [MemoryError("x"), RuntimeError("can't allocate memory: 9 GB")])
+def test_too_large_for_the_memory_is_one_line(quick, demos, tmp_path, monkeypatch, capsys, error):
+    def full(*_):
+        raise error
+
+    monkeypatch.setattr(trainer, "velocity_loss", full)
+    assert run(demos, tmp_path / "out") == 2
+    told = capsys.readouterr().err.splitlines()[-1]
+    assert "there is not enough memory for --batch 2 of this --shape" in told
+
+
+@pytest.mark.parametrize("key", ["command", "git", "asked"])
+def test_a_training_that_does_not_say_what_it_is_does_not_go_on(demos, tmp_path, capsys, key):
+    value = {"format_version": 1, "asked": {}, "command": [], "git": {}}
+    del value[key]
+    (tmp_path / "train.json").write_text(json.dumps(value))
+    assert run(demos, tmp_path) == 2
+    assert f"train.json does not say {key}: choose a new folder" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -343,6 +427,7 @@ def test_a_recipe_names_its_wrong_numbers(wrong):
         (("--teacher", "nowhere"), "cannot read the checkpoint nowhere"),
         (("--advantage", "0.5"), "advantage 0.5 is of no use without a teacher"),
         (("--video-weight", "-1"), "video_weight must be from 0 on, got -1"),
+        (("--kind", "bc", "--action-weight", "0"), "action_weight must be above 0 for bc"),
         (("--task-weights", "lift_pot"), "takes TASK=WEIGHT,.. above 0, got 'lift_pot'"),
         (("--task-weights", "lift_pot=0"), "takes TASK=WEIGHT,.. above 0, got 'lift_pot=0'"),
         (("--data", ","), "--data names no folder"),
@@ -396,8 +481,11 @@ def test_decoded_demonstrations_are_kept_until_they_change(quick, demos, tmp_pat
     shutil.rmtree(data / "lift_pot" / "1000001")
     fewer = load_rows([data], TINY, told.append)
     assert fewer.folders[0]["demonstrations"] == 2 and fewer.seeds == [1000000, 1000002]
-    (data / CACHE / "pixels.u8").write_bytes(b"half")
-    assert load_rows([data], TINY, told.append).folders == fewer.folders
+    for file in ("pixels.u8", "rows.npz", "rows.json"):
+        for content in (b"half", b"", b"{}"):
+            (data / CACHE / file).write_bytes(content)
+            assert load_rows([data], TINY, told.append).folders == fewer.folders
+            assert "reading the demonstrations, once" in told[-2]
     elsewhere = load_rows([data], TINY, told.append, tmp_path / "cache")
     assert elsewhere.folders == fewer.folders and len(list((tmp_path / "cache").iterdir())) == 1
     with pytest.raises(UsageError, match="choose another place with --cache"):
@@ -406,12 +494,31 @@ def test_decoded_demonstrations_are_kept_until_they_change(quick, demos, tmp_pat
 
 def item(seed, every=5):
     """A demonstration of half a second."""
-    at, shape = np.arange(0, 26, every), (26, 16)
+    at = np.arange(0, 26, every)
     pictures = [np.zeros((24, 32, 3), np.uint8)] * len(at)
+    home = np.tile(embodiments.get("fr3_pair").home, (26, 1))
     return Demonstration(
-        "lift_pot", seed, "Lift.", True, 20_000_000, np.zeros(shape), np.zeros((25, 16)),
-        np.zeros((25, 16)), dict.fromkeys(TINY.cameras, (at, pictures)),
+        "lift_pot", seed, "Lift.", True, 20_000_000, home, home[1:].copy(), home[1:],
+        dict.fromkeys(TINY.cameras, (at, pictures)),
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("what", "column", "value", "message"),
+    [
+        ("state", 3, -135.0, "number 4 of state 2 is -135, an fr3_pair's is from -3.042 to -0.151"),
+        ("action", 7, 1.0, "number 8 of action 2 is 1, an fr3_pair's is from 0 to 0.08"),
+        ("state", 12, 1e300, "number 13 of state 2 is 1e"),
+    ],
+)
+def test_numbers_of_another_robot_are_not_learnt_from(
+    quick, tmp_path, monkeypatch, what, column, value, message
+):
+    found, said = [item(1_000_000), item(1_000_001)], []
+    getattr(found[1], what)[2, column] = value
+    monkeypatch.setattr("policies.wam.rows_cache.read_demonstrations", lambda *_: iter(found))
+    assert load_rows([tmp_path], TINY, said.append).seeds == [1_000_000]
+    assert any(f"left out: lift_pot seed 1000001: {message}" in line for line in said)
 
 
 def test_a_demonstration_that_does_not_fit_is_left_out_and_named(quick, tmp_path, monkeypatch):
