@@ -95,7 +95,7 @@ class _Run:
     ) -> None:
         self.task, self.seed, self.world = task, seed, world
         self.planner, self.policy, self.sink, self.options = planner, policy, sink, options
-        self.progress, self.was_stopped = progress, False
+        self.progress, self.was_stopped, self.asked = progress, False, False
         self.scene, self.state = world.reset(task.name, seed, options.vary)
         self.monitor = Monitor(task, self.scene)
         sink.scene(self.scene)
@@ -244,7 +244,7 @@ class _Run:
         if self.task.goal(self.scene) is None:
             return
         self.event("act")
-        began, turn, after = self.state, 0, -1
+        self.began, turn, after = self.state, 0, -1
         """`after` is the turn of the last plan that the task reacted to."""
         refusal: dict = {}
         while not self.monitor.finished:
@@ -263,7 +263,7 @@ class _Run:
                 self.event("plan_result", **chunk.detail)
             if after < turn - 1 and not refusal:
                 after = turn - 1
-                self.play(self.task.react(View(self.scene, self.state, began), after))
+                self.react(after)
             if turn >= self.task.max_plans:
                 if refusal:
                     raise _End(f"malformed plan: {refusal['reason']}")
@@ -275,7 +275,12 @@ class _Run:
             refusal = answer
             turn += 1
         if after < turn - 1:
-            self.play(self.task.react(View(self.scene, self.state, began), turn - 1))
+            self.react(turn - 1)
+
+    def react(self, turn: int) -> None:
+        """Let people comment on what was done."""
+        view = View(self.scene, self.state, self.began, self.monitor.history)
+        self.play(self.task.react(view, turn))
 
     def _infer(self, observation: Observation) -> ActionChunk:
         state = observation.state
@@ -300,17 +305,24 @@ class _Run:
 
         plan = self._call("planner", ask)
         refused = self._call("planner", partial(_refusal, self._check_plan, plan))
-        if plan.steps and not refused:
+        if plan.steps and not refused and not plan.asks:
             refused = self._call("policy", partial(_refusal, self.policy.accept, plan))
+        if plan.asks and self.asked:
+            refused = refused or "one question alone may be asked"
         self.event(
             "plan", turn=turn, raw=plan.raw, latency_ns=plan.latency_ns, refused=refused,
             transcript=plan.transcript,
             steps=[[asdict(call) for call in step] for step in plan.steps],
+            **({"asks": plan.asks} if plan.asks else {}),
         )
         self.keyframe()
         self.charge(plan.latency_ns)
         if refused:
             return {"status": "refused", "reason": refused}
+        if plan.asks:
+            self.asked = True
+            self.play(self.task.clarify(self.scene, plan.asks))
+            return {"status": "asked", "reason": "a question, and no plan"}
         return {} if plan.steps else None
 
     def _check_plan(self, plan: Plan) -> None:

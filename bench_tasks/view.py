@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from bench_tasks.errors import UnscoredError
@@ -71,10 +73,16 @@ def yaw_of(quat: np.ndarray) -> float:
 
 
 class View:
-    """One state seen through its scene. `start` is the episode's state 0 (or the same state)."""
+    """One state seen through its scene. `start` is the episode's state 0 (or the same state).
 
-    def __init__(self, scene: Scene, state: WorldState, start: WorldState | None = None) -> None:
+    `history` is what the task has noted of the states before it (`Task.history`), if anything.
+    """
+
+    def __init__(
+        self, scene: Scene, state: WorldState, start: WorldState | None = None, history: Any = None
+    ) -> None:
         """Bind a state to its scene."""
+        self.history = history
         self.scene = scene
         self.state = state
         self._start = start or state

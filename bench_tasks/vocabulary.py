@@ -31,6 +31,7 @@ __all__ = [
     "Depth",
     "Event",
     "GRIPPER_COLUMNS",
+    "MIN_PACE",
     "Grasp",
     "Metadata",
     "ObjectInfo",
@@ -53,6 +54,8 @@ action of the FR3 pair is, and what those of every robot end with (see `embodime
 ARM_COLUMNS, GRIPPER_COLUMNS = np.r_[0:7, 8:15], np.array([7, 15])
 """Columns of an action that are joint positions, and those that are openings."""
 MAX_OPENING_M = 0.08
+MIN_PACE = 0.2
+"""The slowest that a motion may be asked for, as a share of the usual speed."""
 FR3_PAIR = "fr3_pair"
 """Name of the robot that tasks and recordings are of where they name none (see `embodiments`)."""
 ROBOT_PART = "robot"
@@ -264,12 +267,13 @@ class CameraFrame:
 class Observation:
     """What planner and policy see: the state, and the pictures that were asked for.
 
-    `heard` is what people say meanwhile, (speaker, words).
+    `heard` is what people say meanwhile, (speaker, words), or (speaker, words, question) where it
+    comments on what was chosen for that question.
     """
 
     state: WorldState
     frames: tuple[CameraFrame, ...] = ()
-    heard: tuple[tuple[str, str], ...] = ()
+    heard: tuple[tuple[str, ...], ...] = ()
 
 
 def plain(value: Any) -> Any:
@@ -357,8 +361,8 @@ class SkillCall:
 
     grasp(object[, grasp]): approach, close on and keep hold of an object, by the named grasp.
     grasp(point[, grasp]): the same with the object that has its surface at a point.
-    place(object, pose): carry the held object to pose (7,), or to (3,) keeping its orientation,
-    of the object's own frame; open; retreat.
+    place(object, pose[, pace]): carry the held object to pose (7,), or to (3,) keeping its
+    orientation, of the object's own frame; open; retreat. pace is a share of the usual speed.
     place(point): the same with what is held, to stand on the surface at a point as it is turned.
     move_by(offset): translate the TCP by (3,) m. move_to(pose[, opening_m]): TCP to pose (7,).
     open, close: the gripper. home: to the starting configuration.
@@ -369,7 +373,8 @@ class SkillCall:
     args: dict[str, Any] = field(default_factory=dict)
 
     OPTIONAL = {
-        "grasp": {"grasp": str}, "move_to": {"opening_m": (int, float)}, "place": {"release": bool},
+        "grasp": {"grasp": str}, "move_to": {"opening_m": (int, float)},
+        "place": {"release": bool, "pace": (int, float)},
     }  # fmt: skip
 
     def __post_init__(self) -> None:
@@ -400,9 +405,13 @@ class SkillCall:
         for key, sizes in {"pose": poses, "offset": (3,), "point": (3,)}.items():
             if key in self.args:
                 numbers(f"{self.skill} {key}", self.args[key], sizes)
-        for key in ("opening_m",):
+        for key in ("opening_m", "pace"):
             if key in self.args:
                 numbers(f"{self.skill} {key}", [self.args[key]], (1,))
+        if not MIN_PACE <= self.args.get("pace", 1.0) <= 1.0:
+            raise UsageError(
+                f"{self.skill}: pace must be from {MIN_PACE:g} to 1, got {self.args['pace']}"
+            )
         return self
 
 
@@ -435,8 +444,9 @@ class Plan:
     """Steps one after the other; the one or two calls of a step run at the same time.
 
     An empty plan says that the planner holds the task to be finished, unless `error` says why its
-    `raw` answer could not be read: such a plan is refused. `transcript` is what the bag keeps of
-    the call (prompt, picture hashes, tokens, attempts, repairs), JSON-serialisable.
+    `raw` answer could not be read: such a plan is refused. Or it `asks`, in place of steps, for
+    something that it wants to know first (see `Task.clarify`). `transcript` is what the bag keeps
+    of the call (prompt, picture hashes, tokens, attempts, repairs), JSON-serialisable.
     """
 
     steps: tuple[tuple[SkillCall, ...], ...]
@@ -444,10 +454,11 @@ class Plan:
     latency_ns: int = 0
     transcript: dict[str, Any] = field(default_factory=dict)
     error: str = ""
+    asks: str = ""
 
     def __post_init__(self) -> None:
         """Keep what JSON can hold; TypeError otherwise."""
-        _make_plain(self, "raw", "latency_ns", "transcript", "error")
+        _make_plain(self, "raw", "latency_ns", "transcript", "error", "asks")
 
     def to_json(self) -> str:
         """JSON text from which `from_json` restores an equal plan."""
@@ -465,6 +476,7 @@ class Plan:
             plan = cls(
                 steps, raw.get("raw", ""), int(raw.get("latency_ns", 0)),
                 dict(raw.get("transcript", {})), str(raw.get("error", "")),
+                str(raw.get("asks", "")),
             )
             return plan.checked() if check and not plan.error else plan
         except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -43,7 +43,7 @@ class PlannerNode(BenchNode):
             seen = _observation(request)
             feedback = json.loads(request.feedback or "{}")
             if request.observe_only:
-                heard = tuple((who, words) for who, words in feedback.get("heard", ()))
+                heard = tuple(tuple(line) for line in feedback.get("heard", ()))
                 self._planner.observe(replace(seen, heard=heard))
                 return
             plan = self._planner.plan(

@@ -25,6 +25,7 @@ from bench_tasks.vocabulary import (
     ARMS,
     CONTROL_PERIOD_NS,
     MAX_OPENING_M,
+    MIN_PACE,
     ActionChunk,
     Metadata,
     Observation,
@@ -54,7 +55,6 @@ CLEARANCE_M = 0.035
 """How much wider than the object the fingers open before closing on it; at least, to let go."""
 RELEASE_HEIGHT_M = 0.001
 _CLOSED_M = 0.002
-MIN_PACE = 0.2
 GRIP_S, REAL_GRIP_S = 0.4, 1.2
 """A real hand needs 0.8 s for all of its width and a moment to notice that it has arrived."""
 REAL_PACE = 0.6
@@ -249,6 +249,7 @@ class SkillPolicy:
             for way in self._ways(view, call, rest[call.arm]):
                 try:
                     pace = self._pace[call.arm] * (REAL_PACE if self.realtime else 1.0)
+                    pace *= call.args.get("pace", 1.0)
                     found.append([replace(p, duration_s=p.duration_s / pace) for p in way])
                 except MotionError as error:
                     errors.append(str(error))

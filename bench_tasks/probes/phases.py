@@ -74,8 +74,8 @@ class Phase:
 def acts_of(records: Iterable[Record]) -> list[Act]:
     """The acts of one run, in their order; none where questions have no scenarios."""
     acts: dict[tuple[str, int], Act] = {}
-    of: dict[str, tuple[Act, str]] = {}
-    """The question -> its act and aspect."""
+    of: dict[str, Act] = {}
+    """The act of a question."""
     again: set[str] = set()
     comments: list[str] = []
     for record in records:
@@ -86,16 +86,17 @@ def acts_of(records: Iterable[Record]) -> list[Act]:
         elif "scenario" in step.tags and record.reply is not None:
             key = (str(step.tags["phase"]), int(step.tags["scenario"]))
             act = acts.setdefault(key, Act(*key))
-            of[step.query.id] = act, step.kind
-            again |= {str(step.tags["instead_of"])} if "instead_of" in step.tags else set()
+            of[step.query.id] = act
+            if "instead_of" in step.tags:
+                again.add(str(step.tags["instead_of"]))
+                of.setdefault(str(step.tags["instead_of"]), act)
             right = is_right(step, record.reply)
             act.right[step.kind], act.chance[step.kind] = right, step.chance
             act.guess[step.kind] = step.chance if record.reply.abstained else float(right)
     for about in comments:
         if about in of:
-            act = of[about][0]
-            act.told_before |= about in again
-            act.told_after |= about not in again
+            of[about].told_before |= about in again
+            of[about].told_after |= about not in again
     return list(acts.values())
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from bench_tasks.errors import UsageError
 from bench_tasks.manifest import environment, utc_now
 from bench_tasks.probes import report
+from bench_tasks.probes.acted import acted_runs
 from bench_tasks.probes.bags import probe_bags, read_bag
 from bench_tasks.probes.phases import Phase, phases_of
 from bench_tasks.probes.runs import FORMAT_VERSION, SUFFIX, Run, read_run
@@ -58,9 +59,10 @@ def read_runs(folder: Path) -> list[Run]:
     """All runs in a folder and below, files and bags; UsageError when there is none."""
     files = [folder] if folder.is_file() else sorted(folder.rglob(f"*{SUFFIX}"))
     bags = probe_bags(folder) if folder.is_dir() else []
-    if not files and not bags:
+    acted = acted_runs(folder) if folder.is_dir() else []
+    if not files and not bags and not acted:
         raise UsageError(f"no *{SUFFIX} and no bag of a probe in {folder}")
-    return [*map(read_run, files), *map(read_bag, bags)]
+    return [*map(read_run, files), *map(read_bag, bags), *acted]
 
 
 def rows_of(runs: Iterable[Run]) -> list[Row]:

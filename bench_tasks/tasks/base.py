@@ -6,13 +6,22 @@ import abc
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from bench_tasks.object_sets import Evolved
 from bench_tasks.view import View
-from bench_tasks.vocabulary import ARMS, FR3_PAIR, SKILLS, ObjectInfo, Question, Scene, SkillCall
+from bench_tasks.vocabulary import (
+    ARMS,
+    FR3_PAIR,
+    SKILLS,
+    Event,
+    ObjectInfo,
+    Question,
+    Scene,
+    SkillCall,
+)
 
 __all__ = [
     "Ask", "Check", "Goal", "Happening", "Layout", "MoveObjects", "ObjectSpec", "Show", "Task",
@@ -74,9 +83,12 @@ class MoveObjects:
 
 @dataclass(frozen=True)
 class Tell:
-    """People say something that the robot hears: (speaker, words), one after the other."""
+    """People say something that the robot hears: (speaker, words), one after the other.
 
-    lines: tuple[tuple[str, str], ...]
+    A third entry names the question (`Ask`, its name/item) on whose answer this comments.
+    """
+
+    lines: tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -122,6 +134,22 @@ class Check:
     hold_s: float = 0.0
     lost: Check | None = None
     until: str = ""
+
+
+class History(Protocol):
+    """What a task notes of an episode's states, where one of them alone does not tell."""
+
+    def on_event(self, event: Event) -> None:
+        """Take notice of an event."""
+        ...
+
+    def on_state(self, view: View) -> None:
+        """Take the next state."""
+        ...
+
+    def result(self) -> dict[str, Any]:
+        """What came of it so far, for the verdict's `details["done"]`."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -201,6 +229,10 @@ class Task(abc.ABC):
         """Conditions that must hold in every state; a break fails the episode with that name."""
         return ()
 
+    def history(self, scene: Scene) -> History | None:
+        """What is noted of the states since the arms may move: the checks' `View.history`."""
+        return None
+
     def both_hold(self, view: View, name: str) -> bool:
         """Whether both hands hold an object: when coordination is measured."""
         return all(view.grasped(name, arm) for arm in ARMS)
@@ -225,7 +257,8 @@ class Task(abc.ABC):
     def recall(self, view: View) -> Ask | None:
         """What must be remembered to go on from this state; None when nothing is.
 
-        A question of one item, whose choices are what `act` may be given.
+        A question of one item, whose choices are what `act` may be given, or of several for
+        `act_on`; then `{item}` in its wording stands for each.
         """
         return None
 
@@ -233,9 +266,24 @@ class Task(abc.ABC):
         """The next steps of one who knows everything but what `recall` asks, and believes this."""
         return self.expert(view, turn)
 
+    def act_on(
+        self, view: View, turn: int, choices: dict[str, str]
+    ) -> list[tuple[SkillCall, ...]]:
+        """As `act`, for what was chosen of each item."""
+        (choice,) = choices.values()
+        return self.act(view, turn, choice)
+
+    def clarify(self, scene: Scene, asked: str) -> tuple[Tell, ...]:
+        """What people say when the planner asks for an item, in place of a plan; at most once."""
+        return ()
+
+    def group(self, scene: Scene) -> str:
+        """Episodes of one group are remembered together, where memory is kept between episodes."""
+        return ""
+
     def react(self, view: View, turn: int) -> tuple[Happening, ...]:
         """What people do or say once the plan of this turn (from 0) has been carried out.
 
-        A function of the state alone, since a recording is judged without it; no `Ask`.
+        A function of the view alone, since a recording is judged without it; no `Ask`.
         """
         return ()

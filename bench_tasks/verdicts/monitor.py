@@ -39,6 +39,8 @@ class Monitor:
         }
         self._answers: dict[str, dict[str, str]] = {}
         self._coordination = Coordination(task, scene) if self._goal is not None else None
+        self.history = task.history(scene)
+        """What the task notes of all states and events since the arms may move, if anything."""
         self._acting = False
         self._start: WorldState | None = None
         self._last: WorldState | None = None
@@ -61,7 +63,9 @@ class Monitor:
             self._acting = True
             # What the prologue did (objects put in place) is the start that stages compare with.
             self._start = self._last
-        elif event.kind == "answer":
+        elif self.history is not None and self._acting:
+            self.history.on_event(event)
+        if event.kind == "answer":
             self._answers[event.data["name"]] = event.data["values"]
         elif event.kind == "end":
             if not isinstance(event.data["cause"], str):
@@ -108,7 +112,9 @@ class Monitor:
     def _judge(self, state: WorldState, gap_ns: int) -> None:
         """Check invariants, stages and goal at a state."""
         assert self._goal is not None
-        view = View(self._scene, state, self._start)
+        view = View(self._scene, state, self._start, self.history)
+        if self.history is not None:
+            self.history.on_state(view)
         if self._coordination is not None:
             self._coordination.on_state(view, gap_ns)
         for check in self._invariants:
@@ -166,6 +172,8 @@ class Monitor:
         measured = {} if self._coordination is None else self._coordination.result()
         if measured:
             details["coordination"] = measured
+        if self.history is not None:
+            details["done"] = self.history.result()
         cause = self._why(scores)
         return Verdict(
             task=self._task.name,

@@ -78,15 +78,17 @@ class RememberingPlanner:
 
     def reset(self, scene: Scene, seed: int) -> None:
         """Begin an episode, with an empty memory unless it is to be kept."""
-        tasks.get(scene.task)
-        if self._memory is not None and not self.options.keep:
+        group = tasks.get(scene.task).group(scene)
+        if self._memory is not None and not (self.options.keep and group == self._group):
             self._memory.close()
             self._memory = None
+        self._group, self._asked = group, False
+        if self._memory is None:
+            self._items: list[Item] = []
         self._memory = self._memory or make_memory(self._spec)
         self._scene, self._seed = scene, seed
         self._start: WorldState | None = None
         self._last: WorldState | None = None
-        self._items: list[Item] = []
         self._chosen: dict[tuple[str, str], str] = {}
         self._episodes += 1
         self._base_ns = self._episodes * DAY_NS if self.options.keep else 0
@@ -94,8 +96,8 @@ class RememberingPlanner:
     def observe(self, observation: Observation) -> None:
         """Remember what is said, or seen."""
         self._episode()
-        for speaker, words in observation.heard:
-            self._remember(observation.state, speaker, words)
+        for speaker, words, *about in observation.heard:
+            self._remember(observation.state, speaker, words, about=about[0] if about else None)
         if not observation.heard:
             self._see(observation)
 
@@ -110,9 +112,20 @@ class RememberingPlanner:
         ask = task.recall(view)
         if ask is None:
             return Plan(tuple(map(tuple, task.expert(view, request.turn)))).checked()
-        (item,) = ask.question.choices
-        choice, told = self._decide(ask.question, item, seen, state, ask)
-        steps = task.act(view, request.turn, choice)
+        choices, told = {}, {}
+        for item in ask.question.choices:
+            choices[item], told[item] = self._decide(ask.question, item, seen, state, ask)
+        if len(choices) == 1:
+            (told,) = told.values()
+        elif not self._asked:
+            unknown = [item for item in told if told[item]["by"] == "guess"]
+            if unknown:
+                # What is said to it may tell of the others, too.
+                self._asked = True
+                for item in unknown:
+                    del self._chosen[ask.question.name, item]
+                return Plan((), transcript={"memory": told}, asks=unknown[0])
+        steps = task.act_on(view, request.turn, choices)
         return Plan(tuple(map(tuple, steps)), transcript={"memory": told}).checked()
 
     def ask(self, question: Question, observation: Observation) -> Answer:
@@ -141,7 +154,8 @@ class RememberingPlanner:
         return [self._remember(state, "", " ".join(sights), observation.frames)]
 
     def _remember(
-        self, state: WorldState, speaker: str, text: str, frames: Sequence[CameraFrame] = ()
+        self, state: WorldState, speaker: str, text: str, frames: Sequence[CameraFrame] = (),
+        about: str | None = None,
     ) -> Item:
         assert self._scene is not None and self._memory is not None
         session = f"{self._scene.task}/{self._scene.seed}/{self._base_ns // DAY_NS}"
@@ -151,7 +165,7 @@ class RememberingPlanner:
             picture = Picture(frames[0].camera, frames[0].data, frames[0].format, text)
         # In the order in which they came, also what came at one moment.
         stamp_ns = self._base_ns + state.stamp_ns + count
-        item = Item(f"{session}/{count}", stamp_ns, session, speaker, text, picture)
+        item = Item(f"{session}/{count}", stamp_ns, session, speaker, text, picture, about)
         self._memory.observe(item)
         self._items.append(item)
         return item
@@ -164,6 +178,7 @@ class RememberingPlanner:
         """One of the choices, the same whenever it is asked again, and how it came about."""
         choices, key = question.choices[item], (question.name, item)
         text = ask.wording or question.text if ask else question.text
+        text = text.replace("{item}", item)
         told: dict = {"asked": text, "choices": list(choices)}
         if key in self._chosen:
             return self._chosen[key], {**told, "chosen": self._chosen[key], "by": "said before"}

@@ -1,0 +1,91 @@
+"""Acts of the task `lay_out`, read from their bags as runs of a probe.
+
+What the arms did stands in the place of an answer. It is measured again from the states of each
+recording, by the code that judges it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from bench_tasks.bags.bag import read_bag
+from bench_tasks.errors import UnscoredError
+from bench_tasks.manifest import read_json
+from bench_tasks.probes.player import Record
+from bench_tasks.probes.preference_state import ASPECTS
+from bench_tasks.probes.runs import Run
+from bench_tasks.probes.stream import Asked, Item, Query, Reply
+from bench_tasks.vocabulary import Event
+
+__all__ = ["acted_runs"]
+
+TASK = "lay_out"
+
+
+def acted_runs(folder: Path) -> list[Run]:
+    """A run for each planner and household whose acts lie in a folder or below.
+
+    An act that cannot be judged, or whose episode failed, was not done.
+    """
+    found: dict[tuple[str, int], list[Record]] = {}
+    for file in sorted(folder.rglob("manifest.json")):
+        head = read_json(file)
+        if head.get("task") == TASK:
+            planner, household, records = _act(file.parent, head)
+            found.setdefault((planner, household), []).extend(records)
+    return [
+        Run(TASK, planner, household, tuple(records), 0)
+        for (planner, household), records in found.items()
+    ]
+
+
+def _act(path: Path, head: dict[str, Any]) -> tuple[str, int, list[Record]]:
+    # Imported here: tasks use the language of probes.
+    from bench_tasks import tasks
+    from bench_tasks.tasks.families.household import ACTS, day
+    from bench_tasks.verdicts.scoring import replay
+
+    seed, done, events = int(head["seed"]), dict.fromkeys(ASPECTS, ""), []
+    recording = read_bag(path)
+    try:
+        verdict = replay(tasks.get(TASK), recording)
+        events = recording.events
+        done |= {aspect: verdict.details["done"][aspect] for aspect in ASPECTS}
+        if not verdict.success and done == day(seed).gold:
+            done["place"] = ""  # As it is liked, but not left at rest.
+    except UnscoredError:
+        pass
+    return str(head["planner"]), seed // ACTS, list(_records(seed, done, events))
+
+
+def _records(seed: int, done: dict[str, str], events: list[Event]) -> Iterator[Record]:
+    from bench_tasks.tasks.families.household import day
+
+    now, stamp_ns = day(seed), seed * 3600 * 10**9
+    scenario = now.scenario
+    session = f"{scenario.phase}/{scenario.number}"
+    clarified = {
+        e.data["asks"] for e in events if e.kind == "plan" and e.data.get("asks")
+        and not e.data.get("refused")
+    }  # fmt: skip
+    for aspect, values in ASPECTS.items():
+        tags = {"phase": scenario.phase, "scenario": scenario.number, "modality": "text"}
+        name = f"{session}/{aspect}"
+        if aspect in clarified:
+            tags["instead_of"] = f"{name}?"
+        query = Query(name, stamp_ns, now.asks.replace("{item}", aspect), values)
+        asked = Asked(query, aspect, now.gold[aspect], 1 / len(values), (), tags,
+                      scored=not scenario.learning)  # fmt: skip
+        yield Record(asked, Reply(done[aspect], abstained=not done[aspect]))
+    count = 0
+    for event in (e for e in events if e.kind == "said"):
+        for who, words, *about in event.data["lines"]:
+            name = about[0] if about else None
+            if name and name.rpartition("/")[2] in clarified:
+                clarified.discard(name.rpartition("/")[2])
+                name = f"{name}?"
+            yield Record(Item(f"{session}-{count}", stamp_ns + count, session, who, words,
+                              about=name))  # fmt: skip
+            count += 1
