@@ -18,7 +18,8 @@ from bench_tasks.errors import UsageError, unknown
 from bench_tasks.yaml_file import read_yaml
 
 __all__ = [
-    "FLAG", "NAME", "NUMBER", "POSITIVE", "SHARE", "TEXT", "WHOLE", "Kind", "OneOf", "check_shape",
+    "FLAG", "NAME", "NOT_NEGATIVE", "NUMBER", "POSITIVE",
+    "SHARE", "TEXT", "WHOLE", "Kind", "OneOf", "check_shape",
     "read_shaped", "shipped",
 ]  # fmt: skip
 
@@ -46,6 +47,7 @@ def _finite(value: Any) -> bool:
 
 NUMBER = Kind("a number", _finite)
 POSITIVE = Kind("more than 0", lambda v: _finite(v) and v > 0)
+NOT_NEGATIVE = Kind("0 or more", lambda v: _finite(v) and v >= 0)
 SHARE = Kind("in (0, 1]", lambda v: _finite(v) and 0 < v <= 1)
 WHOLE = Kind("a whole number >= 1", lambda v: type(v) is int and v >= 1)
 TEXT = Kind("text", lambda v: isinstance(v, str))

@@ -32,7 +32,7 @@ class Gone(Exception):
 
 @dataclass(frozen=True)
 class Command:
-    """Where the arm is to be at `due_ns` (CLOCK_MONOTONIC): position, velocity, acceleration (7,).
+    """Where the arm is to be at `due_ns` of its `own_ns`: position, velocity, acceleration (7,).
 
     The state of motion there is what makes a chain of commands smooth; zeros mean a stop.
     """
@@ -48,15 +48,18 @@ class Command:
 class ArmState:
     """What an arm measured and what its loop does.
 
-    `time_ns` is CLOCK_MONOTONIC. q, dq, tau (7,): measured position, velocity, link-side torque;
-    `tau_ext` (7,) the part of it that the robot takes to come from outside; `q_sent` (7,) what the
-    loop asked for in this cycle; `wrench` (6,) estimated external force and torque at the stiffness
-    frame, in the base frame. `success_rate` is the robot's own count of
-    the last 100 commands that reached it in time; `rate_hz` of cycles. `lost` counts cycles in
-    which a command did not reach the robot. `waiting` says that no command has come for too long.
+    `time_ns` is CLOCK_MONOTONIC, and so is `own_ns`, by which commands are due, but for a simulated
+    robot's: its own time, which passes with its cycles. q, dq, tau (7,): measured position,
+    velocity, link-side torque; `tau_ext` (7,) the part of it that the robot takes to come from
+    outside; `q_sent` (7,) what the loop asked for in this cycle; `wrench` (6,) estimated external
+    force and torque at the stiffness frame, in the base frame. `success_rate` is the robot's own
+    count of the last 100 commands that reached it in time; `rate_hz` of cycles. `lost` counts
+    cycles in which a command did not reach the robot. `waiting` says that no command has come for
+    too long.
     """
 
     time_ns: int
+    own_ns: int
     cycles: int
     lost: int
     command_seq: int
@@ -73,7 +76,7 @@ class ArmState:
 
 
 _COMMAND = struct.Struct("<cqq21d")
-_STATE = struct.Struct("<cqqqqB?2d41d")
+_STATE = struct.Struct("<cqqqqqB?2d41d")
 
 
 def encode(message: Command | ArmState | dict[str, Any]) -> bytes:
@@ -84,10 +87,10 @@ def encode(message: Command | ArmState | dict[str, Any]) -> bytes:
         )
     if isinstance(message, ArmState):
         return _STATE.pack(
-            b"S", message.time_ns, message.cycles, message.lost, message.command_seq,
-            MODES.index(message.mode), message.waiting, message.success_rate, message.rate_hz,
-            *message.q, *message.dq, *message.tau, *message.tau_ext, *message.q_sent,
-            *message.wrench,
+            b"S", message.time_ns, message.own_ns, message.cycles, message.lost,
+            message.command_seq, MODES.index(message.mode), message.waiting, message.success_rate,
+            message.rate_hz, *message.q, *message.dq, *message.tau, *message.tau_ext,
+            *message.q_sent, *message.wrench,
         )  # fmt: skip
     return b"J" + json.dumps(message).encode()
 
@@ -99,9 +102,9 @@ def decode(data: bytes) -> Command | ArmState | dict[str, Any]:
             _, seq, due_ns, *n = _COMMAND.unpack(data)
             return Command(seq, n[:7], n[7:14], n[14:], due_ns)
         if data[:1] == b"S":
-            _, time_ns, cycles, lost, seq, mode, waiting, success, rate, *n = _STATE.unpack(data)
-            parts = np.split(np.array(n), [7, 14, 21, 28, 35])
-            return ArmState(time_ns, cycles, lost, seq, MODES[mode], waiting, success, rate, *parts)
+            _, *counts, mode, waiting, success, rate = (found := _STATE.unpack(data))[:10]
+            parts = np.split(np.array(found[10:]), [7, 14, 21, 28, 35])
+            return ArmState(*counts, MODES[mode], waiting, success, rate, *parts)
         found = json.loads(data[1:]) if data[:1] == b"J" else None
     except (struct.error, IndexError, UnicodeDecodeError, json.JSONDecodeError) as error:
         raise ValueError(f"malformed message of {len(data)} bytes: {error}") from None

@@ -54,6 +54,10 @@ class Preparation:
         finally:
             self._signals.ask_no_more()
 
+    def _now_s(self) -> float:
+        """The robot's time."""
+        return time.monotonic()
+
     def _wait_for_safety(self) -> None:
         self._wait(lambda: self._signals.alive, ALIVE_S, "the safety node was not heard")
 
@@ -83,12 +87,12 @@ class Preparation:
     def _wait(
         self, true: Callable[[], bool], seconds: float, what: str, moving: bool = False
     ) -> None:
-        end = time.monotonic() + seconds
+        end = self._now_s() + seconds
         while True:
             self._heed(moving)
             if true():
                 return
-            if time.monotonic() > end:
+            if self._now_s() > end:
                 raise BenchError(f"{what} within {seconds:g} s")
             time.sleep(LOOK_S)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 
 __all__ = ["SILENT_S", "Signals"]
 
@@ -18,8 +19,9 @@ class Signals:
     no states of the robot, as between episodes: then it checks nothing, and can stop nothing.
     """
 
-    def __init__(self) -> None:
-        """Nothing was said yet."""
+    def __init__(self, now_s: Callable[[], float] | None = None) -> None:
+        """Nothing was said yet. `now_s`: the robot's time, the wall's (monotonic) of a real one."""
+        self._now_s = now_s or (lambda: time.monotonic())
         self.estop, self.confirmed = threading.Event(), threading.Event()
         self._asked = threading.Event()
         self._count = -1
@@ -48,20 +50,20 @@ class Signals:
 
     def on_beat(self, count: int) -> None:
         """A heartbeat."""
-        self._heard_s = time.monotonic()
+        self._heard_s = self._now_s()
         if count != self._count:
             self._count, self._counted_s = count, self._heard_s
 
     def begin(self) -> None:
         """States are published from now on: the heartbeat has to count from now on."""
-        self._counted_s = time.monotonic()
+        self._counted_s = self._now_s()
 
     @property
     def alive(self) -> bool:
         """Whether the safety node is there."""
-        return time.monotonic() - self._heard_s <= SILENT_S
+        return self._now_s() - self._heard_s <= SILENT_S
 
     @property
     def watching(self) -> bool:
         """Whether the safety node looks at what the robot does."""
-        return time.monotonic() - self._counted_s <= SILENT_S
+        return self._now_s() - self._counted_s <= SILENT_S

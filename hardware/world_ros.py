@@ -45,6 +45,8 @@ class RealWorld(WorldBase):
     """Events of its drivers with which an episode cannot go on."""
     drivers: Any
     _preparation: Any
+    _look_s = float("inf")
+    """How often to look at a time that may pass slower than the wall's."""
 
     def __init__(self, read_cell: Callable[[str], Cell]) -> None:
         """Listen to the sensors; UsageError when the cell is not right."""
@@ -55,7 +57,7 @@ class RealWorld(WorldBase):
         self._held = self._loading = self._laying = False
         self._trouble = ""
         self._diagnosed_s = float("-inf")
-        self._signals = Signals()
+        self._signals = Signals(lambda: self._now_ns() / 1e9)
         self.sensors = Sensors(self._cell)
         self._pictures = Pictures(
             self, self._cell, self.sensors, parameter(self, "streams", ""),
@@ -104,7 +106,7 @@ class RealWorld(WorldBase):
             preparation.wait_for_objects(scene, wanted)
             preparation.wait_for_cameras()
             preparation.wait_for_state()
-            self._begun_ns, self._held = time.monotonic_ns(), False
+            self._begun_ns, self._held = self._now_ns(), False
             self._signals.begin()
             return scene, self._measured(scene, 0, 0)
         except BaseException:
@@ -148,14 +150,19 @@ class RealWorld(WorldBase):
 
     # -- 50 times a second -----------------------------------------------------------------------
 
+    def _now_ns(self) -> int:
+        """The robot's time, by which commands are due: a real one's is CLOCK_MONOTONIC."""
+        return time.monotonic_ns()
+
     def _tick_on(self) -> None:
-        due = time.monotonic()
+        due = self._now_ns() / 1e9
         while not self.stopping.is_set():
-            time.sleep(max(0.0, due - time.monotonic()))
-            now = time.monotonic()
-            if now - due > PERIOD_S:
+            while (left_s := due - self._now_ns() / 1e9) > 0.0:
+                time.sleep(min(left_s, self._look_s))
+            if -left_s > PERIOD_S:
                 self._late += 1
-                due = now  # what was missed is not made up for in haste
+                due -= left_s  # what was missed is not made up for in haste
+            now = time.monotonic()
             try:
                 self._turn(due)
                 if now >= self._diagnosed_s + DIAGNOSE_S:  # a load may keep the node's own thread
@@ -181,7 +188,7 @@ class RealWorld(WorldBase):
         assert state is not None and scene is not None
         try:
             self._heed()
-            stamp = max(time.monotonic_ns() - self._begun_ns, state.stamp_ns + 1)
+            stamp = max(self._now_ns() - self._begun_ns, state.stamp_ns + 1)
             safe = self._safe()
             measured = self._measured(scene, state.seq + 1, stamp)
             self._act(measured.seq, at_s, safe)

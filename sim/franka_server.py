@@ -1,10 +1,10 @@
 """One simulated FR3 that speaks Franka's own protocol, with its limits enforced, by franka-sim.
 
 Runs in an environment of its own (requirements/franka_sim.txt): python sim/franka_server.py ADDRESS
-[FD [FILE PART]]. With FD, its end of a socket pair, the hand is the one of a scene elsewhere: every
-4 ms it sends [q (7), dq (7), width that the fingers are asked for, speed] as doubles, and takes the
-width measured there. Without, the hand is franka-sim's empty one. FILE is a `black_box`, in which
-it is PART.
+[FD [FILE PART [PACE]]]. With FD, its end of a socket pair, the hand is that of a scene elsewhere:
+every 4 ms it sends [q (7), dq (7), width that the fingers are asked for, speed] as doubles, and
+takes the width measured there. Without ("" as well), it is franka-sim's empty one. FILE is a
+`black_box`, in which it is PART, as in PACE, the file by which it shares its time (`pace`).
 """
 
 from __future__ import annotations
@@ -26,11 +26,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench_tasks.robots.fr3 import HOME_RAD, arm_mjcf  # noqa: E402
 from sim.black_box import BlackBox  # noqa: E402
+from sim.pace import Pace  # noqa: E402
 
 REPORT_S = 0.004
 REPORT = struct.Struct("<16d")
 WIDTH = struct.Struct("<d")
-SETTLED_S, LONGEST_S = 0.15, 4.0
+SETTLED, LONGEST = 8, 200
+"""Looks at the fingers, one in each period of the scene, however long that takes."""
+HUNG_S = 60.0
 MAX_WIDTH_M = 0.08
 
 
@@ -57,20 +60,30 @@ class SceneHand:
 
     def __init__(self) -> None:
         """Open, and holding nothing."""
-        self.asked, self.speed, self.width, self.is_grasped = MAX_WIDTH_M, 0.1, MAX_WIDTH_M, False
+        self.asked, self.speed, self.is_grasped = MAX_WIDTH_M, 0.1, False
+        self._width, self._looks = MAX_WIDTH_M, 0
+
+    @property
+    def width(self) -> float:
+        """Between the fingers, as the scene measured it last."""
+        return self._width
+
+    @width.setter
+    def width(self, width: float) -> None:
+        self._width, self._looks = width, self._looks + 1
 
     def _drive(self, width: float, speed: float) -> float:
         """Ask for a width and wait until the fingers stay where they are."""
         if not 0.0 <= width <= MAX_WIDTH_M:
             raise ValueError(f"width {width} m is outside 0..{MAX_WIDTH_M} m")
         self.asked, self.speed = width, max(speed, 0.001)
-        least = time.monotonic() + 0.05
-        since, last, end = time.monotonic(), self.width, time.monotonic() + LONGEST_S
+        begun = since = self._looks
+        last, end = self.width, time.monotonic() + HUNG_S
         while time.monotonic() < end:
             time.sleep(0.01)
             if abs(self.width - last) > 2e-4:
-                since, last = time.monotonic(), self.width
-            if time.monotonic() > max(least, since + SETTLED_S):
+                since, last = self._looks, self.width
+            if self._looks - since >= SETTLED or self._looks - begun >= LONGEST:
                 break
         return self.width
 
@@ -150,18 +163,21 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: sys.exit(0))
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
-    from franka_sim import franka_sim_server, mujoco_franka_sim
+    from franka_sim import mujoco_franka_sim
 
+    from sim.franka_cycle import CycledServer, CycledSim
+
+    part = int((*sys.argv[4:5], 0)[0])
     mujoco_franka_sim.ARM_INITIAL_Q = HOME_RAD.copy()  # read when a simulation is made
-    simulated = mujoco_franka_sim.MujocoFrankaSim()
-    hand = SceneHand() if len(sys.argv) > 2 else None
-    server = franka_sim_server.FrankaSimServer(
+    simulated = CycledSim(Pace(*sys.argv[5:6], part=part))
+    hand = SceneHand() if any(sys.argv[2:3]) else None
+    server = CycledServer(
         host=sys.argv[1], physics_sim=simulated, gripper_backend=hand,
         enforce_motion_limits=True, enforce_comm_constraints=True,
     )  # fmt: skip
     if hand is not None:
         end = socket.socket(fileno=int(sys.argv[2]))
-        box, part = BlackBox(*sys.argv[3:4]), int((*sys.argv[4:5], 0)[0])
+        box = BlackBox(*sys.argv[3:4])
         threading.Thread(
             target=exchange, args=(end, simulated, hand, box, part), daemon=True
         ).start()

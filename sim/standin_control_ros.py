@@ -1,8 +1,8 @@
 """franka_ros2's topics and actions over ideal arms: what its controllers say and hear.
 
 A process of its own, since real ones do not wait for a scene either: python -m
-sim.standin_control_ros FD FD [FILE], where each FD is for an arm what `franka_server` has, and FILE
-a `black_box`.
+sim.standin_control_ros FD FD [FILE [PACE]], where each FD is for an arm what `franka_server` has,
+FILE a `black_box`, and PACE where the scene sees their time (`pace`), which is the wall's.
 
 It misbehaves when told so on /standin/misbehave (std_msgs/String, "WHAT ARM", "" ends it): `reject`
 takes no more trajectories, `mute` says nothing, `late` says all 0.3 s later, `stuck` is a joint
@@ -40,6 +40,7 @@ from bench_tasks.robots.fr3 import HOME_RAD
 from bench_tasks.vocabulary import ARMS
 from sim.black_box import BlackBox
 from sim.franka_server import SceneHand, exchange
+from sim.pace import Pace
 from sim.trajectory_controller import Point, TrajectoryController
 
 __all__ = ["JOINTS", "MISBEHAVE", "Controllers", "as_a_manager", "main"]
@@ -54,8 +55,9 @@ BEST_EFFORT = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 class Controllers:
     """Both arms' and hands', in a node and with threads of its own."""
 
-    def __init__(self) -> None:
+    def __init__(self, pace_file: str = "") -> None:
         """Offer all; arms at home, hands open."""
+        self._paces = [Pace(pace_file, part) for part in range(len(ARMS))]
         self.hands = [SceneHand() for _ in ARMS]
         now = time.time_ns()
         self.arms = [TrajectoryController(JOINTS, HOME_RAD.copy(), now) for _ in ARMS]
@@ -172,6 +174,7 @@ class Controllers:
                     stopped = self.arms[k].reflex
                     self.arms[k].run(time.time_ns())
                     wrong = self._wrong.get(k)
+                self._paces[k].tell(self.arms[k].now_ns / 1e9)
                 if self.arms[k].reflex != stopped:
                     self.node.get_logger().error(f"{ARMS[k]}: reflex: {self.arms[k].reflex}")
                 said = self._said(k)
@@ -237,7 +240,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     as_a_manager()
     rclpy.init(args=[])
-    made = Controllers()
+    made = Controllers(*sys.argv[4:5])
     ends = [socket.socket(fileno=int(number)) for number in sys.argv[1:3]]
     threads = []
     for k, (end, arm, hand) in enumerate(zip(ends, made.arms, made.hands, strict=True)):

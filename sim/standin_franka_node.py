@@ -3,7 +3,7 @@
 Two franka-sim servers speak the vendor's protocol, with its limits enforced. The table scene's
 arms follow where theirs are, its fingers do what their hands are told, and what it shows is
 published as a lab's own drivers would: camera topics, tf of the objects, contacts as from a sense
-of touch (`/standin/state`).
+of touch (`/standin/state`). On a busy machine all of it is slow together (`pace`).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from bench_tasks.ros.node_ros import main as run_node
 from bench_tasks.ros.node_ros import parameter
 from bench_tasks.vocabulary import ARMS, MAX_OPENING_M, ActionChunk
 from sim.franka_server import REPORT, WIDTH
+from sim.pace import Pace
 from sim.standin_ros import CAMERAS, PERIOD_S, StandIn
 
 __all__ = ["StandInNode", "main"]
@@ -32,6 +34,9 @@ ADDRESSES = {"left": "127.0.0.11", "right": "127.0.0.12"}
 HOME_WITHIN_RAD = 0.1
 SILENT_S = 1.0
 """An arm that says nothing for so long hangs; where it was last is not where it is."""
+LOOK_S = 0.002
+BEHIND_PERIODS = 5
+"""Periods of the scene that are missed beyond these are not made up for."""
 
 
 class StandInNode(StandIn):
@@ -46,6 +51,11 @@ class StandInNode(StandIn):
         self._heard_s: list[float | None] = [None, None]
         self._servers: list[subprocess.Popen[bytes]] = []
         self._ends: list[socket.socket] = []
+        self._folder = tempfile.TemporaryDirectory(prefix="standin_")
+        self.pace_file = str(Path(self._folder.name) / "pace")
+        Pace.begin(self.pace_file)
+        self._pace, self._time_s = Pace(self.pace_file), 0.0
+        self._lab_ns: int | None = None
         self.start_arms()
         self.begin()
 
@@ -67,7 +77,8 @@ class StandInNode(StandIn):
             self._servers.append(
                 subprocess.Popen(
                     [python, str(Path(__file__).with_name("franka_server.py")), address,
-                     str(theirs.fileno()), self.black_box, str(len(self._servers))],
+                     str(theirs.fileno()), self.black_box, str(len(self._servers)),
+                     self.pace_file],
                     pass_fds=[theirs.fileno()], env=environment, start_new_session=True,
                 )
             )  # fmt: skip
@@ -81,6 +92,7 @@ class StandInNode(StandIn):
             end.close()
         for server in self._servers:
             server.terminate()
+        self._folder.cleanup()
 
     # -- the experimenter ------------------------------------------------------------------------
 
@@ -120,6 +132,28 @@ class StandInNode(StandIn):
                 self.get_logger().error(f"the simulated {ARMS[k]} arm {what}")
                 self.stop(1)
             return
+
+    def comes(self) -> bool:
+        """The scene's time is that of its arms, of which the slower counts."""
+        self._hear()
+        behind = (self._pace.others_s - self._time_s) / PERIOD_S
+        if not 1.0 <= behind < float("inf"):
+            time.sleep(LOOK_S)
+            return False
+        self._time_s += PERIOD_S * (1.0 if behind < BEHIND_PERIODS else behind)
+        self._pace.tell(self._time_s)
+        return True
+
+    def lab_ns(self) -> int:
+        """It passes as their time: who sees how far something went sees how fast it was."""
+        scene_ns = round(self._time_s * 1e9)
+        if self._lab_ns is None:
+            self._lab_ns = self.get_clock().now().nanoseconds - scene_ns
+        return self._lab_ns + scene_ns
+
+    def leave(self) -> None:
+        """Arms that hold need not wait for it."""
+        self._pace.tell(float("inf"))
 
     def period(self) -> None:
         """One control period of the scene."""

@@ -20,6 +20,7 @@ from bench_interfaces.msg import WorldState as WorldStateMsg
 from bench_interfaces.srv import MoveObjects
 from geometry_msgs.msg import TransformStamped
 from rclpy.qos import qos_profile_sensor_data
+from rclpy.time import Time
 from sensor_msgs.msg import CameraInfo, CompressedImage
 from tf2_msgs.msg import TFMessage
 
@@ -67,6 +68,7 @@ class StandIn(LayoutNode):
             )
             for name in CAMERAS
         }  # fmt: skip
+        self._due_s = float("-inf")
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def begin(self) -> None:
@@ -80,6 +82,19 @@ class StandIn(LayoutNode):
     def period(self) -> None:
         """One control period of the scene."""
         raise NotImplementedError
+
+    def comes(self) -> bool:
+        """Wait a while for the scene's next period; whether it has come."""
+        time.sleep(max(0.0, self._due_s - time.monotonic()))
+        self._due_s = max(self._due_s + PERIOD_S, time.monotonic() - PERIOD_S)
+        return True
+
+    def lab_ns(self) -> int:
+        """The clock of a lab in which the scene is."""
+        return self.get_clock().now().nanoseconds
+
+    def leave(self) -> None:
+        """The scene is about to do other work than a period: for its time that does not count."""
 
     def move(self, request: MoveObjects.Request) -> None:
         """The hand that moves objects during an episode."""
@@ -99,9 +114,9 @@ class StandIn(LayoutNode):
             raise BenchError(f"the simulated cell took longer than {JOB_S:g} s") from None
 
     def _run(self) -> None:
-        due = time.monotonic()
         while not self.stopping.is_set():
             while not self._jobs.empty():
+                self.leave()
                 work, future = self._jobs.get()
                 if not future.set_running_or_notify_cancel():
                     continue
@@ -110,22 +125,21 @@ class StandIn(LayoutNode):
                 except Exception as error:  # noqa: BLE001 - raised again for who asked
                     future.set_exception(error)
             try:
-                self.period()
+                if self.comes():
+                    self.period()
             except Exception:  # noqa: BLE001 - a scene that stands still would look like one at rest
                 self.get_logger().error(traceback.format_exc())
                 self.stop(1)
                 return
-            due = max(due + PERIOD_S, time.monotonic() - PERIOD_S)
-            time.sleep(max(0.0, due - time.monotonic()))
 
     def show(self, scene: Scene, state: WorldState) -> None:
         """Publish what a lab's sensors would: contacts, poses, and pictures that are due.
 
         Their stamps are of a lab's clock, which goes on while the scene's begins anew.
         """
-        now = self.get_clock().now()
-        self._state.publish(cdr.encode_state(replace(state, stamp_ns=now.nanoseconds)))
-        stamp, message = now.to_msg(), TFMessage()
+        now_ns = self.lab_ns()
+        self._state.publish(cdr.encode_state(replace(state, stamp_ns=now_ns)))
+        stamp, message = Time(nanoseconds=now_ns).to_msg(), TFMessage()
         for item, pose in zip(scene.objects, state.object_pose, strict=True):
             one = TransformStamped()
             one.header.stamp, one.header.frame_id = stamp, "world"
@@ -142,7 +156,7 @@ class StandIn(LayoutNode):
             if seq % PICTURE_EVERY != k or not picture.get_subscription_count():
                 continue
             (taken,) = self.world.capture((name,))
-            frame = replace(taken, stamp_ns=self.get_clock().now().nanoseconds)
+            frame = replace(taken, stamp_ns=self.lab_ns())
             size = frame.width, frame.height
             matrix = camera_info(self.world.model, name, *size).matrix
             picture.publish(encode_frame(frame))

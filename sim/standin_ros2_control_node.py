@@ -31,7 +31,7 @@ class ControlStandInNode(StandInNode):
         numbers = [theirs.fileno() for _, theirs in links]
         self._servers.append(subprocess.Popen(
             [sys.executable, "-m", "sim.standin_control_ros", *map(str, numbers),
-             self.black_box],
+             self.black_box, self.pace_file],
             pass_fds=numbers, start_new_session=True,
             env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": paths},
         ))  # fmt: skip

@@ -46,6 +46,8 @@ For a command that is late it guesses, and takes the guess back when the command
 from its reference instead of from what was sent was tried: what was under way then made a step.
 """
 MAX_LOST = 20
+CREEP_RAD_S = 0.02
+"""Well below this speed friction is not made up for: an arm that is told to rest is not pushed."""
 
 
 def reflex_of(text: str) -> str:
@@ -66,7 +68,7 @@ class Arm(LinkedArm):
         self._spring = Spring(settings["cartesian"]) if by_hand else None
         self._every = settings["report_every"]
         # Only a simulated robot's time can fall behind ours.
-        self._slow = settings["simulated"]
+        self._slow, self._own_ns = settings["simulated"], 0
         self._cycles = self._lost = 0
         self._rate_hz, self._rate_at = 1.0 / CYCLE_S, time.perf_counter()
         self._fault = ""
@@ -100,6 +102,10 @@ class Arm(LinkedArm):
         self._model = robot.load_model() if self._torque else None
         self._look_at(robot.read_once())
 
+    def _now_ns(self) -> int:
+        """Of the time by which commands are due."""
+        return self._own_ns if self._slow else time.monotonic_ns()
+
     def _configure(self) -> None:
         """Settings that the robot forgets when it is switched off, and refuses while it is stopped.
 
@@ -129,6 +135,7 @@ class Arm(LinkedArm):
 
     def _look_at(self, state: Any) -> None:
         """What the robot says of itself while it is not controlled."""
+        self._own_ns = round(state.time.to_sec() * 1e9)
         mode = state.robot_mode
         if mode == franka.RobotMode.Idle:
             self._tell("fault" if self._fault else "idle", self._fault)
@@ -172,6 +179,7 @@ class Arm(LinkedArm):
     def _loop(self, control: Any, torque: bool) -> None:
         tracker = self._tracker
         state, _ = control.readOnce()
+        self._own_ns = round(state.time.to_sec() * 1e9)
         tracker.reset(state.q if torque else state.q_d)
         sent = np.zeros(7)
         self._tell("following", "")
@@ -194,6 +202,7 @@ class Arm(LinkedArm):
                 return
             control.writeOnce(answer)
             state, duration = control.readOnce()
+            self._own_ns = round(state.time.to_sec() * 1e9)
             # Through cycles that it was not heard in, the robot has gone on by itself.
             for _ in range(1, min(MAX_LOST, round(duration.to_sec() / CYCLE_S))):
                 tracker.step()
@@ -211,6 +220,8 @@ class Arm(LinkedArm):
         else:
             jacobian = np.reshape(self._model.zero_jacobian(state), (7, 6)).T
             wanted = self._spring.torques(jacobian, away, slip)
+        # By what it is told to do, not by what it does: that would feed back, and tremble.
+        wanted += self._set["friction_nm"] * np.tanh(np.divide(self._tracker.velocity, CREEP_RAD_S))
         wanted = np.clip(wanted + self._model.coriolis(state), -MAX_TORQUE_NM, MAX_TORQUE_NM)
         return last + np.clip(wanted - last, -TORQUE_STEP_NM, TORQUE_STEP_NM)
 
@@ -220,8 +231,7 @@ class Arm(LinkedArm):
         """Take what has come; of commands the newest is the one that counts."""
         newest = self._hear(self._obey)
         if newest is not None and self._mode == "following":
-            pace = min(1.0, max(0.5, self._rate_hz * CYCLE_S)) if self._slow else 1.0
-            refused = self._tracker.command(newest, time.monotonic_ns(), pace)
+            refused = self._tracker.command(newest, self._now_ns())
             if refused:
                 self._say({"refused": refused, "seq": newest.seq})
 
@@ -263,9 +273,9 @@ class Arm(LinkedArm):
             self._tracker.lapsed = not self._say({"lapsed": why})
         self._say(
             ArmState(
-                time.monotonic_ns(), self._cycles, self._lost, self._tracker.seq, self._mode,
-                self._tracker.waiting, state.control_command_success_rate, self._rate_hz,
-                state.q, state.dq, state.tau_J, state.tau_ext_hat_filtered, sent,
+                time.monotonic_ns(), self._now_ns(), self._cycles, self._lost, self._tracker.seq,
+                self._mode, self._tracker.waiting, state.control_command_success_rate,
+                self._rate_hz, state.q, state.dq, state.tau_J, state.tau_ext_hat_filtered, sent,
                 state.O_F_ext_hat_K,
             )
         )  # fmt: skip
@@ -279,7 +289,8 @@ def main() -> None:
     settings = link.settings()
     arm = Arm(link, settings)
     signal.signal(signal.SIGTERM, lambda *_: arm.end())
-    if settings["realtime"] == "enforce":
+    # A simulated robot that is slow waits for nobody, either: it is to be answered in time.
+    if settings["realtime"] == "enforce" or settings["simulated"]:
         with contextlib.suppress(PermissionError):
             os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(80))
     # The collector stops the loop for longer than a cycle; nothing here makes cycles of objects.

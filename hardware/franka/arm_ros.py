@@ -290,8 +290,9 @@ class RosArm(LinkedArm):
         waiting = controlled and (now - (self._commanded_ns or now)) / 1e9 > WAITING_S
         # How many commands reach the robot in time is not known here; the rate is that of states.
         self._say(ArmState(
-            self._measured_ns, self._count, 0, self._course.seq, self._mode, waiting, float("nan"),
-            self._rate_hz, q, dq, tau, self._felt[0], sent.copy(), self._felt[1],
+            self._measured_ns, self._measured_ns, self._count, 0, self._course.seq, self._mode,
+            waiting, float("nan"), self._rate_hz, q, dq, tau, self._felt[0], sent.copy(),
+            self._felt[1],
         ))  # fmt: skip
 
 

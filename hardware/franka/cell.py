@@ -13,6 +13,7 @@ from bench_tasks.vocabulary import ARMS
 from bench_tasks.yaml_shape import (
     FLAG,
     NAME,
+    NOT_NEGATIVE,
     NUMBER,
     POSITIVE,
     SHARE,
@@ -55,6 +56,7 @@ _SHAPE: dict[str, Any] = {
         "home_share": SHARE, "external": _EXTERNAL,
         "joint_impedance": _row(7, POSITIVE),
         "stiffness": _row(7, POSITIVE), "damping": _row(7, POSITIVE),
+        "friction_nm": _row(7, NOT_NEGATIVE),
         "cartesian": {
             "stiffness": _row(6, POSITIVE), "damping": _row(6, POSITIVE),
             "elbow_stiffness": POSITIVE, "elbow_damping": POSITIVE,

@@ -6,7 +6,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,11 +16,12 @@ from bench_tasks.vocabulary import ARMS
 from hardware.franka.cell import Cell, driver_python
 from hardware.link import ArmState, Command, Gone, Link
 from hardware.process import STOP_S, ending, reap, start
+from hardware.robot_time import SLOWEST, RobotTime
 
 __all__ = ["HAND_AGE_S", "LAPSED", "STATE_AGE_S", "Drivers"]
 
 STATE_AGE_S = 0.1
-"""An older state of an arm is none."""
+"""An older state of an arm is none. A simulated one's may be older: its time passes slower."""
 HAND_AGE_S = 1.0
 """An older opening of a hand is none, unless its fingers are on their way, which `Drivers` allows
 them the time for."""
@@ -77,6 +78,10 @@ class Drivers:
         self._events: list[tuple[str, str]] = []
         self._all: dict[tuple[str, str], _Driver] = {}
         self._stopped = False
+        self.simulated = bool(cell.raw.get("simulated"))
+        self._slowest = SLOWEST if self.simulated else 1.0
+        self._age_s = STATE_AGE_S / self._slowest
+        self._time = RobotTime(ARMS, self._age_s) if self.simulated else None
         for arm in ARMS:
             for kind in ("arm", "gripper"):
                 self._all[kind, arm] = self._started(kind, arm)
@@ -114,6 +119,8 @@ class Drivers:
             driver.heard_s = time.monotonic()
             if isinstance(message, ArmState):
                 driver.state = message
+                if self._time is not None:
+                    self._time.hear(arm, message.own_ns, message.time_ns)
                 if message.mode != driver.mode:  # it could not say so, and will say why
                     self._enter(arm, driver, message.mode, driver.fault)
             elif isinstance(message, Command):
@@ -140,11 +147,20 @@ class Drivers:
         if was in ("following", "stopping") and mode in ("fault", "lost"):
             self._events.append(("robot_fault", f"{arm} arm: {fault}"))
 
+    def now_ns(self) -> int:
+        """The arms' time: the wall's (CLOCK_MONOTONIC), or of simulated ones their own."""
+        if self._time is None:
+            return time.monotonic_ns()
+        with self._lock:
+            for arm in ARMS:
+                self._hear("arm", arm, self._all["arm", arm])
+            return self._time.now_ns()
+
     def arm(self, arm: str) -> ArmState:
         """The arm's newest state; BenchError when it is too old to be true."""
         driver = self._all["arm", arm]
         state, age_s = driver.state, driver.age_s
-        if state is None or age_s > STATE_AGE_S:
+        if state is None or age_s > self._age_s:
             raise BenchError(_none("arm", arm, driver))
         return state
 
@@ -174,12 +190,12 @@ class Drivers:
         if not driver.hand.get("busy"):
             return HAND_AGE_S
         hands = self._cell.raw["hands"]
-        return BUSY_S + 2 * hands["max_width_m"] / hands["speed_m_s"]
+        return (BUSY_S + 2 * hands["max_width_m"] / hands["speed_m_s"]) / self._slowest
 
     def mode(self, arm: str) -> str:
         """Of the arm; see `link.MODES`, or "dead", or "silent": it should report and does not."""
         driver = self._all["arm", arm]
-        silent = driver.mode in REPORTING and driver.age_s > STATE_AGE_S
+        silent = driver.mode in REPORTING and driver.age_s > self._age_s
         return "silent" if silent else driver.mode
 
     def faults(self) -> dict[str, str]:
@@ -189,7 +205,9 @@ class Drivers:
     # -- what they are told ----------------------------------------------------------------------
 
     def send(self, arm: str, command: Command) -> None:
-        """Give the arm its next command."""
+        """Give the arm its next command, which is due at a time of `now_ns`."""
+        if self._time is not None:
+            command = replace(command, due_ns=self._time.own_ns(arm, command.due_ns))
         self._tell("arm", arm, command)
 
     def open_to(self, arm: str, width_m: float, anew: bool = False) -> None:

@@ -15,6 +15,7 @@ from hardware.franka.limits import (
     MAX_VELOCITY,
     SPEED_SHARE,
 )
+from hardware.robot_time import SLOWEST
 from hardware.safety.limits import Limits
 
 __all__ = ["ROBOT", "narrowed"]
@@ -27,7 +28,7 @@ def narrowed(limits: Limits, cell: Cell) -> Limits:
     """The limits for commands to the arms of `cell`: what its drivers would cut short is too much.
 
     A path that was checked is only followed if nobody makes it slower on the way. What is measured
-    is judged by the robot's own limits as before.
+    is judged by the robot's own limits as before, but for how late it may be of a simulated robot.
     """
     arms, share = cell.raw["arms"], limits.commands["share"]
 
@@ -35,6 +36,9 @@ def narrowed(limits: Limits, cell: Cell) -> Limits:
         # Of each limit commands may use the share `share`.
         return np.minimum(own, np.tile(most, len(ARMS)) / share)
 
+    measured = dict(limits.measured)
+    if cell.raw.get("simulated"):  # it has hardly moved since the last one
+        measured["state_age_s"] /= SLOWEST
     return replace(
         limits,
         cell=ROBOT,
@@ -43,5 +47,6 @@ def narrowed(limits: Limits, cell: Cell) -> Limits:
         commands={
             **limits.commands, "jump_rad": min(limits.commands["jump_rad"], arms["max_jump_rad"])
         },
+        measured=measured,
         lead_periods=LEAD_PERIODS,
     )  # fmt: skip

@@ -64,6 +64,9 @@ class Preparation(base.Preparation):
         super().__init__(*common)
         self._kinematics = kinematics
 
+    def _now_s(self) -> float:
+        return self._drivers.now_ns() / 1e9
+
     def go_home(self) -> None:
         """Hands open, and arms to their starting pose, one after the other.
 

@@ -73,12 +73,10 @@ class Tracker:
 
     # -- what it is told -------------------------------------------------------------------------
 
-    def command(self, command: Command, now_ns: int, pace: float = 1.0) -> str:
+    def command(self, command: Command, now_ns: int) -> str:
         """Follow a command from now on. Returns why it is refused, in which case the arm brakes.
 
-        What was due a moment ago is reached as soon as it can be. `pace` is how fast the robot's
-        time passes, which is 1 but for simulated ones: its limits count there, the command's times
-        here.
+        What was due a moment ago is reached as soon as it can be.
         """
         left_s = (command.due_ns - now_ns) / 1e9
         if left_s < -STALE_S:
@@ -103,9 +101,10 @@ class Tracker:
                 f"a command has {q[joint]:.3f} rad for joint {joint + 1}, whose range is "
                 f"{POSITION_RAD[joint, 0]:g} to {POSITION_RAD[joint, 1]:g} rad"
             )
-        duration_s = max(left_s * pace, SHORTEST_S)
-        v, a = np.asarray(command.v) / pace, np.asarray(command.a) / pace**2
-        self._set_position(q, v, a, duration_s, self._speed)
+        duration_s = max(left_s, SHORTEST_S)
+        self._set_position(
+            q, np.asarray(command.v), np.asarray(command.a), duration_s, self._speed
+        )
         self.seq = command.seq
         self._left, self._since, self.braking = round((duration_s + LATE_S) / CYCLE_S), 0, False
         self._going = self.lapsed = False

@@ -33,6 +33,9 @@ from hardware.world_ros import PERIOD_S, RealWorld
 __all__ = ["FrankaWorldNode", "main"]
 
 
+LOOK_S = 0.002
+
+
 class FrankaWorldNode(RealWorld):
     """Two arms, two hands, cameras and a tracker."""
 
@@ -46,6 +49,8 @@ class FrankaWorldNode(RealWorld):
         self._kinematics = dual_arm()
         self._last = np.zeros(16)
         self.drivers = Drivers(cell)
+        if self.drivers.simulated:
+            self._look_s = LOOK_S
         # Of its own: it is asked on the ticker's thread, also while the other is at work.
         self._shown = DualArm()
         self._reports = Reports(self, cell, self.drivers, self.sensors, self._shown)
@@ -69,6 +74,9 @@ class FrankaWorldNode(RealWorld):
             kinematics.set_base_height(scene.base_height_m)
 
     # -- 50 times a second -----------------------------------------------------------------------
+
+    def _now_ns(self) -> int:
+        return self.drivers.now_ns()
 
     def _turn(self, at_s: float) -> None:
         super()._turn(at_s)

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from sim.black_box import BlackBox
-from sim.franka_server import REPORT, WIDTH, SceneHand, arm_only
+from sim.franka_server import LONGEST, REPORT, SETTLED, WIDTH, SceneHand, arm_only
+from sim.pace import Pace
 
 
 @pytest.fixture
@@ -63,7 +64,7 @@ class World:
 
 
 @pytest.fixture
-def node():
+def node(tmp_path):
     """The node without a middleware; the arms' ends of its links are `node.arms`."""
     pytest.importorskip("rclpy")
     pytest.importorskip("bench_interfaces")
@@ -73,13 +74,18 @@ def node():
     for pair in links:
         for end in pair:
             end.setblocking(False)
+    pace_file = str(tmp_path / "pace")
+    Pace.begin(pace_file)
     made = SimpleNamespace(
+        _pace=Pace(pace_file), _time_s=0.0, _lab_ns=None,
+        paces=[Pace(pace_file, part) for part in range(2)],
         _jobs=queue.SimpleQueue(), _q=np.zeros(16), _opening=np.full(2, 0.08),
         _heard_s=[None, None], _asked=np.full(2, 0.08), _speed=np.full(2, 0.1),
         _ends=[ours for ours, _ in links],
         arms=[theirs for _, theirs in links], world=World(), stopping=threading.Event(), errors=[],
         status=[], show=lambda scene, state: None,
         get_logger=lambda: SimpleNamespace(error=made.errors.append),
+        get_clock=lambda: SimpleNamespace(now=lambda: SimpleNamespace(nanoseconds=5 * 10**18)),
     )  # fmt: skip
 
     def stop(status):
@@ -87,7 +93,7 @@ def node():
         made.stopping.set()
 
     made.stop = stop
-    for name in ("_hear", "period", "_run", "in_scene", "lay_out"):
+    for name in ("_hear", "period", "_run", "in_scene", "lay_out", "comes", "leave", "lab_ns"):
         setattr(made, name, getattr(module.StandInNode, name).__get__(made))
     yield made
     made.stopping.set()
@@ -108,6 +114,43 @@ def test_the_scene_goes_where_the_arms_are_and_tells_the_hands_what_it_measures(
     assert action[7] == 0.08 and action[15] == pytest.approx(0.078)  # 0.1 m/s for a period
     widths = [WIDTH.unpack(arm.recv(64))[0] for arm in node.arms]
     assert widths == [0.08, pytest.approx(0.079)], "as measured, and no wider than a hand"
+
+
+def test_the_scenes_time_is_that_of_the_slower_arm(node):
+    assert not node.comes(), "no arm has a time yet"
+    left, right = node.paces
+    left.tell(100.0)
+    right.tell(100.0)
+    assert node.comes() and not node.comes()  # from then on
+    stamp_ns = node.lab_ns()
+    left.tell(100.09)
+    right.tell(100.05)
+    assert [node.comes() for _ in range(3)] == [True, True, False]
+    assert node.lab_ns() - stamp_ns == 40_000_000
+    node.leave()  # to lay out something, say, while the arms go on
+    assert right.others_s == pytest.approx(100.09)
+    for arm in node.paces:
+        arm.tell(103.0)
+    assert node.comes() and not node.comes(), "what it missed is not made up for"
+
+
+def test_fingers_have_settled_when_the_scene_has_looked_however_long_that_takes():
+    hand, ended = SceneHand(), threading.Event()
+
+    def close():
+        hand.grasp(0.0, 0.1, 0.1, 0.1, 40.0)
+        ended.set()
+
+    threading.Thread(target=close, daemon=True).start()
+    while hand.asked > 0.0:
+        ended.wait(0.01)
+    assert not ended.wait(0.5), "nobody has looked"
+    for width in (0.06, 0.05, *[0.05] * (SETTLED - 1)):
+        hand.width = width
+        ended.wait(0.03)
+    assert not ended.is_set()
+    hand.width = 0.05
+    assert ended.wait(5.0) and hand.is_grasped and SETTLED < LONGEST
 
 
 def test_it_ends_when_an_arm_has_ended(node):
@@ -162,6 +205,7 @@ def test_a_server_ends_with_its_link_and_with_whatever_goes_wrong(fails, monkeyp
 def test_it_ends_when_its_scene_fails(node):
     node.world.scene = SimpleNamespace(objects=())
     node.world.step = lambda _: (_ for _ in ()).throw(RuntimeError("no solution"))
+    node.paces[0].tell(1.0)
     node._run()
     assert node.status == [1] and "RuntimeError: no solution" in node.errors[0]
 

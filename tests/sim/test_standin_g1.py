@@ -69,9 +69,9 @@ def test_it_is_laid_out_with_waist_and_arms_at_home_only():
     )  # fmt: skip
     node = SimpleNamespace(
         _jobs=queue.SimpleQueue(), _end=ours, world=world, stopping=threading.Event(),
-        period=lambda: None,
+        period=lambda: None, _due_s=float("-inf"),
     )  # fmt: skip
-    for name in ("_run", "in_scene", "lay_out", "_say_standing"):
+    for name in ("_run", "comes", "leave", "in_scene", "lay_out", "_say_standing"):
         setattr(node, name, getattr(G1StandInNode, name).__get__(node))
     thread = threading.Thread(target=node._run, daemon=True)
     thread.start()

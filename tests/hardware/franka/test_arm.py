@@ -57,7 +57,7 @@ def arm(wrong):
 
     from hardware.franka.arm import Arm
 
-    other = Other(Arm, CELL.arm("left"))
+    other = Other(Arm, {**CELL.arm("left"), "simulated": False})
     other.calls, other.wrong = pylibfranka.calls, wrong
     other.mode("idle")
     yield other
@@ -139,12 +139,32 @@ def test_a_stale_command_is_refused(arm):
     assert arm.state.command_seq == -1
 
 
-def test_only_a_simulated_robot_has_a_pace_of_its_own(wrong):
+@pytest.mark.parametrize("simulated", [True, False])
+def test_only_a_simulated_robot_goes_by_its_own_time(wrong, simulated):
     from hardware.franka.arm import Arm
 
-    for simulated in (True, False):
-        settings = {**CELL.arm("left"), "simulated": simulated, "realtime": "ignore"}
-        assert Arm(Link(pair()[1]), settings)._slow is simulated
+    arm = Other(Arm, {**CELL.arm("left"), "simulated": simulated})
+    try:
+        arm.link.send({"do": "start"})
+        arm.mode("following")
+        while arm.state is None or arm.state.mode != "following":
+            arm.listen()
+        # Its cycles have gone on since it was switched on, a moment ago.
+        age_s = abs(arm.state.own_ns - arm.state.time_ns) / 1e9
+        assert (arm.state.own_ns < 60e9) is simulated and (age_s < 1e-3) is not simulated
+        arm.link.send(
+            Command(5, arm.state.q_sent, [0.0] * 7, [0.0] * 7, arm.state.own_ns - 500_000_000)
+        )
+        assert "was due 0.5" in arm.until(lambda m: "refused" in m)["refused"]
+        arm.link.send(
+            Command(6, arm.state.q_sent, [0.0] * 7, [0.0] * 7, arm.state.own_ns + 500_000_000)
+        )
+        end = time.monotonic() + 10
+        while arm.state.command_seq != 6:
+            arm.listen()
+            assert time.monotonic() < end
+    finally:
+        arm.end()
 
 
 @pytest.fixture

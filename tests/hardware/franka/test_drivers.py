@@ -16,7 +16,8 @@ from hardware.link import pair
 
 
 @pytest.fixture
-def drivers(wrong, cell):
+def drivers(wrong, cell, monkeypatch):
+    monkeypatch.setattr(module, "SLOWEST", 1.0)  # what is simulated here is as fast as the wall
     made = Drivers(cell)
     made.address = cell.arm("left")["address"]
     yield made

@@ -14,7 +14,7 @@ from hardware.link import MODES, ArmState, Command, Gone, decode, encode, pair
 
 def state(mode="following"):
     n = np.arange(41.0) / 7
-    return ArmState(5, 6, 7, 8, mode, True, 0.99, 998.5, *np.split(n, [7, 14, 21, 28, 35]))
+    return ArmState(5, 4, 6, 7, 8, mode, True, 0.99, 998.5, *np.split(n, [7, 14, 21, 28, 35]))
 
 
 def test_messages_come_back_as_they_were():
@@ -25,6 +25,7 @@ def test_messages_come_back_as_they_were():
         got = decode(encode(state(mode)))
         assert isinstance(got, ArmState)
         assert (got.mode, got.waiting, got.success_rate, got.lost) == (mode, True, 0.99, 7)
+        assert (got.time_ns, got.own_ns, got.cycles, got.command_seq) == (5, 4, 6, 8)
         for name in ("q", "dq", "tau", "tau_ext", "q_sent", "wrench"):
             np.testing.assert_array_equal(getattr(got, name), getattr(state(), name))
 

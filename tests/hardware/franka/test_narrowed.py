@@ -51,6 +51,12 @@ def turning(speed: float, periods: int = 60) -> ActionChunk:
     return ActionChunk(0, path)
 
 
+def test_only_of_a_simulated_robot_a_state_may_be_older():
+    assert narrowed(LIMITS, cell()).measured == LIMITS.measured
+    slow = narrowed(LIMITS, read_cell("standin")).measured
+    assert slow == {**LIMITS.measured, "state_age_s": pytest.approx(2.0)}
+
+
 @pytest.mark.parametrize("speed", [0.2, 0.5, 1.0])
 def test_commands_are_no_faster_than_the_drivers_follow(speed):
     limits = narrowed(LIMITS, cell(speed=speed))

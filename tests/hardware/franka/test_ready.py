@@ -30,6 +30,9 @@ class Arms:
         found, self.events = self.events, []
         return found
 
+    def now_ns(self):
+        return time.monotonic_ns()
+
     def ready(self, heed):
         heed()
         self.told.append("ready")

@@ -16,6 +16,7 @@ from bench_tasks.vocabulary import ARMS
 from hardware.franka.cell import read_cell
 from hardware.franka.drivers import Drivers
 from hardware.link import Command
+from sim.pace import Pace
 
 ROOT = Path(__file__).resolve().parents[3]
 SERVERS, DRIVERS = (Path(sys.prefix) / name / "bin/python" for name in ("franka_sim", "franka"))
@@ -29,15 +30,17 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def robots():
+def robots(tmp_path_factory):
     """The simulated robots of the cell `standin`."""
-    cell = read_cell("standin")
+    cell, pace = read_cell("standin"), str(tmp_path_factory.mktemp("pace") / "pace")
+    Pace.begin(pace)
     running = [
         subprocess.Popen(
-            [SERVERS, ROOT / "sim/franka_server.py", cell.arm(arm)["address"]],
+            [SERVERS, ROOT / "sim/franka_server.py", cell.arm(arm)["address"], "", "", str(k),
+             pace],
             env={**os.environ, "PYTHONPATH": "", "OMP_NUM_THREADS": "1"},
         )
-        for arm in ARMS
+        for k, arm in enumerate(ARMS)
     ]
     yield cell
     for server in running:
@@ -61,16 +64,18 @@ def wish(t, start):
 
 
 def move(drivers, seconds):
-    """Both arms along `wish` at 50 Hz; returns measured - wished and events."""
+    """Both arms along `wish` at 50 Hz of their time; returns measured - wished and events."""
     drivers.poll()
     start = {arm: drivers.arm(arm).q_sent for arm in ARMS}
-    base, errors, events = time.monotonic(), [], []
+    base, errors, events = drivers.now_ns() / 1e9, [], []
     for k in range(int(seconds / PERIOD_S)):
-        time.sleep(max(0.0, base + k * PERIOD_S - time.monotonic()))
+        while drivers.now_ns() / 1e9 < base + k * PERIOD_S:
+            time.sleep(0.001)
         events += drivers.poll()
         for arm in ARMS:
             state = drivers.arm(arm)
-            errors.append(state.q - wish(state.time_ns / 1e9 - base, start[arm]))
+            measured_s = (state.own_ns - drivers._time.own_ns(arm, 0)) / 1e9
+            errors.append(state.q - wish(measured_s - base, start[arm]))
             a, b, c = (wish((k + i) * PERIOD_S, start[arm]) for i in (0, 1, 2))
             drivers.send(
                 arm, Command(k, b.tolist(), ((c - a) / 2 / PERIOD_S).tolist(),

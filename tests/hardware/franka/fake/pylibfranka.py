@@ -55,6 +55,7 @@ def wrong(what, address):
 class Robot:
     def __init__(self, address, realtime):
         self.address, self.q, self.mode, self.errors = address, list(HOME), RobotMode.Idle, ""
+        self.cycles = 0
 
     def _told(self, name, *values):
         calls.append((name, *values))
@@ -80,8 +81,11 @@ class Robot:
             raise ValueError("something nobody thought of")
         if wrong("unplugged", self.address):
             raise NetworkException("libfranka: UDP receive: Timeout")
+        self.cycles += 1
+        time_s = self.cycles / 1000
         return SimpleNamespace(
-            q=np.array(self.q), q_d=np.array(self.q), dq=np.zeros(7), tau_J=np.zeros(7),
+            time=SimpleNamespace(to_sec=lambda: time_s), q=np.array(self.q),
+            q_d=np.array(self.q), dq=np.zeros(7), tau_J=np.zeros(7),
             tau_ext_hat_filtered=np.zeros(7), O_F_ext_hat_K=np.zeros(6),
             control_command_success_rate=1.0, robot_mode=self.mode, current_errors=self.errors,
             last_motion_errors="",
