@@ -23,7 +23,10 @@ class Arms:
     """Drivers that keep what they are told, in order."""
 
     def __init__(self):
-        self.told, self.events, self.wrench = [], [], np.zeros(6)
+        self.told, self.events, self.wrench, self.pace = [], [], np.zeros(6), 1.0
+
+    def now_ns(self):
+        return round(time.monotonic_ns() * self.pace)
 
     def poll(self):
         found, self.events = self.events, []
@@ -194,6 +197,26 @@ def ticks(world, count, loading, broadcast=lambda: None):
     world._reports = SimpleNamespace(broadcast=broadcast, diagnose=asked.append)
     world._tick_on()
     return asked
+
+
+def test_periods_are_those_of_the_arms_time_and_so_are_stamps(world):
+    begun = []
+    world._look_s = 0.001
+    world.drivers.pace = 0.2
+    world._turn = begun.append
+    wall_s = time.monotonic()
+    ticks(world, 4, loading=False)
+    assert time.monotonic() - wall_s > 0.25, "three periods of 0.1 s of the wall's"
+    np.testing.assert_allclose(np.diff(begun), 0.02, atol=1e-6)
+    world._begun_ns, stamps = world.drivers.now_ns(), []
+    world.state = SimpleNamespace(seq=4, stamp_ns=0)
+    world._measured = lambda scene, seq, stamp: stamps.append(stamp) or SimpleNamespace(
+        seq=seq, stamp_ns=stamp
+    )
+    world.ticking = True
+    time.sleep(0.2)
+    tick(world)
+    assert 0.03e9 < stamps[0] < 0.15e9
 
 
 def test_diagnostics_are_told_while_the_cell_gets_ready(world, monkeypatch):
