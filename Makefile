@@ -1,5 +1,6 @@
 # make bimanual   set up what is missing, then run the bimanual evaluation (ARGS="name:=value ...")
-# make test       set up, add the policies extra, run the tests; make test-slow: the slow ones too
+# make policies   set up, and add what learned policies and their data need (torch and more)
+# make test       the same, then run the tests; make test-slow: the slow ones too
 # make lint       ruff and pyright
 # make franka     set up, add the vendor's driver for Franka arms (docs/franka.md)
 # make franka-sim the same and simulated Franka arms that speak the vendor's protocol
@@ -12,10 +13,13 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.10; 
 	2>/dev/null && { echo $$p; break; }; done)
 PROVISION = $(if $(PYTHON),$(PYTHON) ros_ws/provision,echo "no Python 3.10 to 3.13 found: install one (Debian: apt-get install python3 python3-venv python3-dev) or give its path, make PYTHON=..." >&2; exit 1;)
 
-.PHONY: setup franka franka-sim unitree bimanual test test-slow lint clean
+.PHONY: setup policies franka franka-sim unitree bimanual test test-slow lint clean
 
 setup:
 	@$(PROVISION) run
+
+policies:
+	@$(PROVISION) test
 
 franka:
 	@$(PROVISION) franka
