@@ -228,8 +228,8 @@ def _answers(groups: Sequence[Group]) -> str:
     ]  # fmt: skip
     if not rows:
         return ""
-    note = ("<p class=soft>Bars: share of right answers; the mark: what guessing gives. The score is "
-            "0 at chance and 100 when all is right.</p>")  # fmt: skip
+    note = ("<p class=soft>Bars: share of right answers; the mark: what guessing gives. The score "
+            "is 0 at chance and 100 when all is right.</p>")  # fmt: skip
     return f"<h2>Answers to questions</h2><div class=card>{''.join(rows)}</div>{note}"
 
 
