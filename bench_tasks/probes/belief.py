@@ -187,8 +187,10 @@ class BeliefProbe:
                 items.append(Item(name, now, f"s{k + 1:02d}", said.who, said.text, picture))
                 yield items[-1]
         asking = _Asking(self.options, rng, items, at, "image" if drawn else "text", now)
-        for k in rng.permutation(len(cases)):
-            yield from asking.about(cases[int(k)])
+        # The right answer is in each place of the choices as often.
+        places = rng.permutation([k % 3 for k in range(len(cases))])
+        for k, place in zip(rng.permutation(len(cases)), places, strict=True):
+            yield from asking.about(cases[int(k)], int(place))
 
     def _cases(self, rng: np.random.Generator, people: list[str]) -> list[Case]:
         names = [str(name) for name in rng.permutation(NAMES)]
@@ -223,9 +225,11 @@ class _Asking:
         self._options, self._rng, self._items, self._at = options, rng, items, at
         self._mode, self._now_ns, self._count = mode, now_ns, 0
 
-    def about(self, case: Case) -> Probe:
-        """Verdict, wager, reflection."""
-        choices = [str(c) for c in self._rng.permutation([*case.sides, UNKNOWN])]
+    def about(self, case: Case, place: int) -> Probe:
+        """Verdict, wager, reflection; the right answer is in this place of the choices."""
+        choices = [c for c in (*case.sides, UNKNOWN) if c != case.gold]
+        choices = [choices[int(k)] for k in self._rng.permutation(2)]
+        choices.insert(place, case.gold)
         reply = yield self._ask("verdict", case, "colour_of_name", choices, {"name": case.name})
         first = reply.text if reply is not None else ""
         a, b, c = *case.sides, UNKNOWN

@@ -15,7 +15,8 @@ from bench_tasks.errors import unknown
 from policies.wam.model import Cache, Transformer, joined
 
 __all__ = [
-    "SCHEDULES", "Sampled", "draw_times", "huber", "sample", "usual_steps", "velocity_loss",
+    "SCHEDULES", "Sampled", "draw_times", "huber", "sample", "sampled", "usual_steps",
+    "velocity_loss",
 ]  # fmt: skip
 
 SCHEDULES = ("uniform", "flash", "direct")
@@ -122,8 +123,7 @@ class Sampled:
     seen: Cache = field(default_factory=list)
 
 
-@torch.no_grad()
-def sample(
+def sampled(
     model: Transformer, cache: Cache, at: int, text: Tensor, steps: int,
     generator: torch.Generator, reuse: float = 1.0,
     prefix: tuple[Tensor, Tensor] | None = None,
@@ -177,6 +177,10 @@ def sample(
             there = mix(noise, known, torch.full((b,), (k + 1) / steps, device=device))
             actions = actions + weight * (there - actions)
     return Sampled(video, actions, calls, seen)
+
+
+sample = torch.no_grad()(sampled)
+"""As `sampled`, without what gradients would need."""
 
 
 def _reusable(
