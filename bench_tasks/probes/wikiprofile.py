@@ -2,13 +2,13 @@
 
 Every fact is asked for in ways that lead to where it was told (its sentence to be completed, a
 question with what was said before it), in ways that do not (directly and reversely, each in two
-phrasings), and, where the memory does not know, by further questions from whose answers the fact
-follows: thinking. All of it is repeated. After arXiv 2602.14080.
+phrasings). All of it is repeated. What follows from the answers to other questions is what
+thinking adds; see `wikiprofile_scores`. After arXiv 2602.14080.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ import numpy as np
 from bench_tasks.errors import UsageError
 from bench_tasks.probes.conversation_state import DAY_NS, SECOND_NS, START_NS
 from bench_tasks.probes.stills import Render
-from bench_tasks.probes.stream import Asked, Item, Probe, Query, Reply, Step
+from bench_tasks.probes.stream import Asked, Item, Probe, Query
 from bench_tasks.probes.talk import put, variants
 from bench_tasks.probes.words import ATTRIBUTES, OBJECTS, PERSONS, PLACES, SMALL_TALK, WORDS
 
@@ -30,7 +30,7 @@ class Options:
 
     Of each attribute `untold` of the people say nothing. `words` of their own follow from two
     things that are told. `rumours` are what is said wrongly of others in a session, `small_talk`
-    what says nothing. Everything is asked `repeats` times, with thinking or without.
+    what says nothing. Everything is asked `repeats` times.
     """
 
     people: int = 8
@@ -41,7 +41,6 @@ class Options:
     rumours: int = 3
     small_talk: int = 10
     repeats: int = 3
-    think: bool = True
 
     def __post_init__(self) -> None:
         """UsageError names the option whose value cannot be."""
@@ -84,9 +83,6 @@ class _Fact:
     start: str = ""
     before: str = ""
     evidence: tuple[str, ...] = ()
-
-
-Turns = Generator[Step, Reply | None, Any]
 
 
 class _History:
@@ -142,7 +138,8 @@ class _History:
                         saying[0].evidence += (item.id,)
                     before = text
                     yield item
-        yield from self._questions()
+        for asked in self._questions():
+            yield asked  # not `yield from`: it takes no replies
 
     def _said(self, session: str, who: str, text: str) -> Item:
         self._now_ns += int(self._rng.integers(3, 40)) * SECOND_NS
@@ -182,12 +179,11 @@ class _History:
 
     # What is asked --------------------------------------------------------------------------------
 
-    def _questions(self) -> Turns:
+    def _questions(self) -> Iterator[Asked]:
         asked = [(fact, *probe, n) for fact in self._facts for probe in self._probes(fact)
                  for n in range(self._options.repeats)]  # fmt: skip
         for k in self._asking.permutation(len(asked)).tolist():
-            fact, kind, name, text, n = asked[k]
-            yield from self._ask(fact, kind, name, text, n)
+            yield self._asked_for(*asked[k])
 
     def _probes(self, fact: _Fact) -> Iterator[tuple[str, str, str]]:
         """(kind, name, text) of each way in which a fact is asked for."""
@@ -209,44 +205,22 @@ class _History:
         for way in range(2):
             yield "reverse", f"reverse {way}", put("whose", way, attribute=what, value=fact.value)
 
-    def _ask(self, fact: _Fact, kind: str, name: str, text: str, n: int) -> Turns:
-        gold = fact.subject if kind == "reverse" else fact.value
-        reply = yield self._asked_for(fact, kind, name, text, gold, self._pool(fact, kind), n)
-        thinks = self._options.think and kind in ("direct", "reverse")
-        if thinks and fact.status != "inferable" and (reply is None or reply.abstained):
-            for part, told in self._thoughts(fact, kind):
-                yield self._asked_for(fact, f"thought {kind}", name, told, part[1],
-                                      self._pool(fact, "direct" if kind == "reverse"
-                                                 else "reverse"), n, part[0])  # fmt: skip
-
     def _pool(self, fact: _Fact, kind: str) -> list[str]:
         if kind == "reverse":
             return self._people
         return list(PLACES if fact.status == "inferable" else ATTRIBUTES[fact.attribute])
 
-    def _thoughts(self, fact: _Fact, kind: str) -> Iterator[tuple[tuple[str, str], str]]:
-        """What is asked on the way to an answer: (what it would be, what must be said), text."""
-        if kind == "reverse":
-            for who in self._people:
-                yield (who, fact.value), put("attribute", 0, person=who, attribute=fact.attribute)
-        else:
-            for value in ATTRIBUTES[fact.attribute]:
-                yield (value, fact.subject), put("whose", 0, attribute=fact.attribute, value=value)
-
-    def _asked_for(
-        self, fact: _Fact, kind: str, name: str, text: str, gold: str, pool: list[str], n: int,
-        would_be: str = "",
-    ) -> Asked:
+    def _asked_for(self, fact: _Fact, kind: str, name: str, text: str, n: int) -> Asked:
         self._asked += 1
+        gold = fact.subject if kind == "reverse" else fact.value
+        pool = self._pool(fact, kind)
         choices = tuple(pool[int(k)] for k in self._asking.permutation(len(pool)))
         tags: dict[str, Any] = {
-            "fact": f"{fact.subject} {fact.attribute}", "status": fact.status, "probe": name,
-            "repeat": n, "people": len(self._people), "modality": "text",
+            "fact": [fact.subject, fact.attribute, fact.value], "status": fact.status,
+            "probe": name, "repeat": n, "people": len(self._people), "modality": "text",
             "distractors": self._options.rumours + self._options.small_talk,
             "paraphrase": "plain" if name.endswith("0") or name == "completed" else "other",
         }  # fmt: skip
-        if would_be:
-            tags["would_be"] = would_be
         query = Query(f"q{self._asked:05d}", self._now_ns + SECOND_NS, text, choices)
         if fact.evidence:
             first = min(fact.evidence, key=lambda one: self._items[one])

@@ -1,15 +1,16 @@
 """Which of five profiles each fact has, after WikiProfile (arXiv 2602.14080).
 
 A fact is encoded when a probe that leads to where it was told is right in more than half of its
-repeats, any of them; known when every phrasing from either end is; with thinking, when it is with
-what follows from further questions where there was no answer.
+repeats, any of them; known when every phrasing from either end is. Thinking asks the other way
+round. Whose value it is follows when, of all people asked for theirs, exactly one has it: that takes
+the place of the answer. What a person has follows likewise from the other end, where there was no
+answer: a wrong one is not seen to be wrong.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from bench_tasks.probes.player import Record
 from bench_tasks.probes.runs import Run
@@ -25,12 +26,15 @@ PROFILES = (
 THRESHOLD = 0.5
 """Right is what is right in more than this share of the repeats."""
 
+Key = tuple[str, str, str]
+"""Subject, attribute and value of a fact."""
+
 
 @dataclass(frozen=True)
 class Profile:
     """What is known of a fact; `status` says whether it was told, untold or is inferable."""
 
-    fact: str
+    fact: Key
     status: str
     encoded: bool
     known: bool
@@ -46,50 +50,54 @@ class Profile:
         return PROFILES[3] if self.known_with_thinking else PROFILES[1]
 
 
+@dataclass
+class _Asked:
+    """Of one fact: status, and of each probe and repeat whether it was right, and the reply."""
+
+    status: str
+    encoding: dict[str, dict[int, bool]] = field(default_factory=dict)
+    recall: dict[str, dict[int, bool]] = field(default_factory=dict)
+    replies: dict[tuple[str, int], str] = field(default_factory=dict)
+
+
 def profiles(records: Iterable[Record], threshold: float = THRESHOLD) -> list[Profile]:
     """The profiles of all facts of a run, in the order in which they were first asked for."""
-    asked: dict[str, dict[tuple[str, str], dict[int, bool]]] = {}
-    thought: dict[tuple[str, str, int], list[tuple[str, str, bool]]] = defaultdict(list)
-    golds: dict[tuple[str, str, int], str] = {}
-    statuses: dict[str, str] = {}
+    facts: dict[Key, _Asked] = {}
     for record in records:
         step, reply = record.step, record.reply
         if not isinstance(step, Asked) or reply is None or "fact" not in step.tags:
             continue
-        fact, name, n = step.tags["fact"], step.tags["probe"], step.tags["repeat"]
-        if "would_be" in step.tags:
-            thought[fact, name, n].append((step.tags["would_be"], step.gold, is_right(step, reply)))
-            continue
-        statuses[fact] = step.tags["status"]
-        kind = "encoding" if step.kind == "encoding" else "recall"
-        asked.setdefault(fact, {}).setdefault((kind, name), {})[n] = is_right(step, reply)
-        golds[fact, name, n] = step.gold
-    return [_profile(fact, statuses[fact], probes, thought, golds, threshold)
-            for fact, probes in asked.items()]  # fmt: skip
+        subject, attribute, value = step.tags["fact"]
+        known = facts.setdefault((subject, attribute, value), _Asked(step.tags["status"]))
+        name, n = step.tags["probe"], step.tags["repeat"]
+        group = known.encoding if step.kind == "encoding" else known.recall
+        group.setdefault(name, {})[n] = is_right(step, reply)
+        known.replies[name, n] = reply.text
 
-
-def _profile(
-    fact: str, status: str, probes: dict[tuple[str, str], dict[int, bool]],
-    thought: dict[tuple[str, str, int], list[tuple[str, str, bool]]],
-    golds: dict[tuple[str, str, int], str], threshold: float,
-) -> Profile:
     def often(repeats: dict[int, bool]) -> bool:
         return sum(repeats.values()) > threshold * len(repeats)
 
-    encoded = [often(rights) for (kind, _), rights in probes.items() if kind == "encoding"]
-    recalled = {name: rights for (kind, name), rights in probes.items() if kind == "recall"}
-    with_thinking = {
-        name: {n: ok or _follows(thought[fact, name, n], golds[fact, name, n])
-               for n, ok in rights.items()}
-        for name, rights in recalled.items()
-    }  # fmt: skip
-    return Profile(fact, status, any(encoded), all(map(often, recalled.values())),
-                   all(map(often, with_thinking.values())))  # fmt: skip
+    return [
+        Profile(key, one.status, any(map(often, one.encoding.values())),
+                all(map(often, one.recall.values())),
+                all(often({n: _with_thinking(key, name, n, ok, facts) for n, ok in rights.items()})
+                    for name, rights in one.recall.items()))
+        for key, one in facts.items()
+    ]  # fmt: skip
 
 
-def _follows(thoughts: list[tuple[str, str, bool]], gold: str) -> bool:
-    """Whether exactly one possible answer was confirmed, and that is the right one."""
-    return [would_be for would_be, _, confirmed in thoughts if confirmed] == [gold]
+def _with_thinking(key: Key, name: str, n: int, right: bool, facts: dict[Key, _Asked]) -> bool:
+    """Whether the answer is right when what follows from the other end takes its place."""
+    subject, attribute, value = key
+    way, _, _ = name.partition(" ")
+    others = {other: one for other, one in facts.items() if other[1] == attribute}
+    if way == "reverse":
+        found = [who for (who, _, _), one in others.items() if one.replies["direct 0", n] == value]
+        return found == [subject] if len(found) == 1 else right
+    if facts[key].replies[name, n]:
+        return right
+    found = [v for (_, _, v), one in others.items() if one.replies.get(("reverse 0", n)) == subject]
+    return found == [value]
 
 
 def report(runs: list[Run]) -> dict[str, float | None]:

@@ -40,7 +40,6 @@ def silent(asked):
 
 @cache
 def steps(seed):
-    """With all questions, those on the way to an answer too."""
     return tuple(r.step for r in played(silent, seed))
 
 
@@ -84,8 +83,7 @@ def test_five_hundred_golds_are_derived_again():
             elif step.scored:
                 assert solver.answer(step.query) == step.gold, step
                 agreed[step.kind] += 1
-            elif step.kind != "encoding" and step.tags["status"] == "untold" \
-                    and "would_be" not in step.tags:  # fmt: skip
+            elif step.kind != "encoding" and step.tags["status"] == "untold":
                 assert solver.answer(step.query) in ("", "Not mentioned"), "nobody said it"
     assert set(agreed) == {"encoding", "direct", "reverse", "inferred"} and sum(
         agreed.values()) > 500 < agreed["direct"]  # fmt: skip
@@ -108,7 +106,7 @@ def test_every_fact_is_asked_for_in_every_way_as_often_and_nothing_is_said_after
     for step in steps(1):
         asking = asking or isinstance(step, Asked)
         assert isinstance(step, Asked) == asking
-        if asking and "would_be" not in step.tags:
+        if asking:
             found[step.tags["status"], step.tags["probe"]] += 1
     told, untold, words = 24 * 3, 8 * 3, 6 * 3
     ways = ("completed", "in context", "direct 0", "direct 2", "reverse 0", "reverse 1")
@@ -131,7 +129,7 @@ def at_chance(right, asked, tries):
 
 def test_no_constant_or_blind_answer_beats_chance():
     """Of each fact one question of a kind, over many histories."""
-    spec = "wikiprofile:repeats=1,think=false,sessions=2,small_talk=0,rumours=1"
+    spec = "wikiprofile:repeats=1,sessions=2,small_talk=0,rumours=1"
     asked = [r.step for seed in range(40) for r in played(silent, seed, spec)
              if isinstance(r.step, Asked) and r.step.scored]  # fmt: skip
     for kind, ways in (("encoding", ("completed",)), ("direct", ("direct 0",)),
@@ -161,54 +159,52 @@ def names(answer, status="told", **options):
 
 
 def right_at(*kinds):
+    """Right at probes of these names or kinds, silent at others."""
     def answer(asked):
-        kind = "encoding" if asked.kind == "encoding" else \
-            "thought" if "would_be" in asked.tags else "recall"  # fmt: skip
-        if kind not in kinds:
-            return silent(asked)
-        # Of what is asked on the way only the truth is confirmed.
-        return Reply(truth(asked) if kind == "thought" else asked.gold)
+        name = asked.tags["probe"]
+        kind = "encoding" if asked.kind == "encoding" else name.split()[0]
+        return Reply(asked.gold) if {name, kind} & set(kinds) else silent(asked)
 
     return answer
-
-
-@cache
-def told():
-    """What was told: (attribute, person) -> value, and (attribute, value) -> person."""
-    found = {}
-    for item in (s for s in steps(0) if isinstance(s, Item)):
-        for said in meanings(item.text):
-            if said.kind == "has":
-                attribute, value = said.slots["attribute"], said.slots["value"]
-                found |= {(attribute, item.speaker): value, (attribute, value): item.speaker}
-    return found
-
-
-def truth(asked):
-    """What is right to a question on the way."""
-    (meaning,) = meanings(asked.query.text, asked=True)
-    slots = meaning.slots
-    return told().get((slots["attribute"], slots.get("person") or slots.get("value")), "")
 
 
 @pytest.mark.parametrize(
     ("kinds", "profile"),
     [
-        ((), 0), (("thought",), 4), (("encoding",), 1), (("encoding", "recall"), 2),
-        (("encoding", "recall", "thought"), 2), (("encoding", "thought"), 3), (("recall",), 4),
+        ((), 0), (("encoding",), 1), (("encoding", "direct", "reverse"), 2),
+        (("completed", "direct", "reverse"), 2), (("in context", "direct", "reverse"), 2),
+        (("encoding", "direct"), 3), (("encoding", "reverse"), 3), (("direct", "reverse"), 4),
+        (("reverse",), 4), (("encoding", "direct 0", "reverse"), 3),
+        (("encoding", "direct 2", "reverse"), 3), (("encoding", "direct", "reverse 1"), 3),
+        (("encoding", "direct 2", "reverse 1"), 1),
     ],
 )  # fmt: skip
 def test_each_profile_is_named(kinds, profile):
     assert names(right_at(*kinds), repeats=1) == {PROFILES[profile]}
 
 
-def test_one_way_to_where_it_was_told_is_enough_and_one_phrasing_to_fail():
-    for way in ("completed", "in context"):
-        assert names(lambda a, way=way: Reply(a.gold) if a.tags["probe"] == way else silent(a)) \
-            == {PROFILES[1]}  # fmt: skip
-    for way in ("direct 0", "direct 2", "reverse 0", "reverse 1"):
-        assert names(lambda a, way=way: silent(a) if a.tags["probe"] == way else Reply(a.gold),
-                     think="false") == {PROFILES[1]}  # fmt: skip
+@pytest.mark.parametrize(("end", "profile"), [("reverse", 3), ("direct", 1)])
+def test_what_follows_takes_the_place_of_a_wrong_answer_from_the_value_to_the_person(end, profile):
+    """Not the other way round: a wrong value of a person is not seen to be wrong."""
+    def answer(asked):
+        if asked.tags["probe"].startswith(end):
+            return Reply(next(c for c in sorted(asked.query.choices) if c != asked.gold))
+        return Reply(asked.gold)
+
+    assert names(answer, repeats=1) == {PROFILES[profile]}
+
+
+def test_thinking_must_leave_one_answer():
+    """Each value has somebody else said to have it by half of the questions: two remain."""
+    def answer(asked):
+        if asked.kind == "encoding":
+            return Reply(asked.gold)
+        if asked.tags["probe"] == "direct 0":
+            return Reply(sorted(asked.query.choices)[sorted(asked.query.choices).index(
+                asked.gold) // 2 * 2])  # fmt: skip
+        return silent(asked)
+
+    assert names(answer, repeats=1) == {PROFILES[1]}
 
 
 @pytest.mark.parametrize(
@@ -218,17 +214,7 @@ def test_right_is_what_is_right_in_more_than_half_of_the_repeats(repeats, right,
     def answer(asked):
         return Reply(asked.gold) if asked.tags["repeat"] < right else silent(asked)
 
-    assert names(answer, repeats=repeats, think="false") == {PROFILES[profile]}
-
-
-def test_thinking_must_leave_one_answer_and_the_right_one():
-    """Who confirms whatever he is asked has thought of nothing."""
-    def answer(asked):
-        if asked.kind == "encoding" or "would_be" in asked.tags:
-            return Reply(asked.gold)
-        return silent(asked)
-
-    assert names(answer) == {PROFILES[1]}
+    assert names(answer, repeats=repeats) == {PROFILES[profile]}
 
 
 def test_who_guesses_seems_to_know_little():
