@@ -2,9 +2,9 @@
 
 A fact is encoded when a probe that leads to where it was told is right in more than half of its
 repeats, any of them; known when every phrasing from either end is. Thinking asks the other way
-round. Whose value it is follows when, of all people asked for theirs, exactly one has it: that takes
-the place of the answer. What a person has follows likewise from the other end, where there was no
-answer: a wrong one is not seen to be wrong.
+round. Whose value it is follows when, of all people asked for theirs, exactly one has it: that
+takes the place of the answer. What a person has follows likewise from the other end, where there
+was no answer: a wrong one is not seen to be wrong.
 """
 
 from __future__ import annotations
