@@ -28,7 +28,7 @@ import rclpy
 from franka_msgs.action import Grasp, Homing, Move
 from geometry_msgs.msg import WrenchStamped
 from rclpy.action import ActionServer, GoalResponse
-from rclpy.executors import SingleThreadedExecutor
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.task import Future
@@ -91,9 +91,13 @@ class Controllers:
                 ))  # fmt: skip
         self._executor.add_node(node)
         self._threads = [threading.Thread(target=work, daemon=True)
-                         for work in (self._executor.spin, self._run)]  # fmt: skip
+                         for work in (self._spin, self._run)]  # fmt: skip
         for thread in self._threads:
             thread.start()
+
+    def _spin(self) -> None:
+        with contextlib.suppress(ExternalShutdownException):
+            self._executor.spin()
 
     def close(self) -> None:
         """Say no more."""

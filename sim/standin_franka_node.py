@@ -46,7 +46,7 @@ class StandInNode(StandIn):
         """Start the servers; UsageError when their environment is not there."""
         super().__init__()
         self._q = np.tile(np.append(HOME_RAD, MAX_OPENING_M), 2)
-        self._opening = np.full(2, MAX_OPENING_M)
+        self._opening = self._width = np.full(2, MAX_OPENING_M)
         self._asked, self._speed = np.full(2, MAX_OPENING_M), np.full(2, 0.1)
         self._heard_s: list[float | None] = [None, None]
         self._servers: list[subprocess.Popen[bytes]] = []
@@ -159,15 +159,19 @@ class StandInNode(StandIn):
         """One control period of the scene."""
         self._hear()
         reach = self._speed * PERIOD_S
-        self._opening += np.clip(self._asked - self._opening, -reach, reach)
+        # Fingers that press on something open from where they are, and not only once they would
+        # have come back from where they press to.
+        opens = self._asked > self._width
+        begun = np.where(opens, np.maximum(self._opening, self._width), self._opening)
+        self._opening = begun + np.clip(self._asked - begun, -reach, reach)
         self._q[[7, 15]] = self._opening
         scene = self.world.scene
-        widths = self._opening
+        self._width = self._opening
         if scene is not None:
             (state,) = self.world.step(ActionChunk(self.world.state.seq, self._q[None]))
-            widths = np.clip(state.gripper_opening, 0.0, MAX_OPENING_M)
+            self._width = np.clip(state.gripper_opening, 0.0, MAX_OPENING_M)
             self.show(scene, state)
-        for end, width in zip(self._ends, widths, strict=True):
+        for end, width in zip(self._ends, self._width, strict=True):
             try:
                 end.send(WIDTH.pack(float(width)))
             except OSError:

@@ -289,8 +289,7 @@ def main() -> None:
     settings = link.settings()
     arm = Arm(link, settings)
     signal.signal(signal.SIGTERM, lambda *_: arm.end())
-    # A simulated robot that is slow waits for nobody, either: it is to be answered in time.
-    if settings["realtime"] == "enforce" or settings["simulated"]:
+    if settings["realtime"] == "enforce":
         with contextlib.suppress(PermissionError):
             os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(80))
     # The collector stops the loop for longer than a cycle; nothing here makes cycles of objects.

@@ -80,6 +80,7 @@ def node(tmp_path):
         _pace=Pace(pace_file), _time_s=0.0, _lab_ns=None,
         paces=[Pace(pace_file, part) for part in range(2)],
         _jobs=queue.SimpleQueue(), _q=np.zeros(16), _opening=np.full(2, 0.08),
+        _width=np.full(2, 0.08),
         _heard_s=[None, None], _asked=np.full(2, 0.08), _speed=np.full(2, 0.1),
         _ends=[ours for ours, _ in links],
         arms=[theirs for _, theirs in links], world=World(), stopping=threading.Event(), errors=[],
@@ -114,6 +115,19 @@ def test_the_scene_goes_where_the_arms_are_and_tells_the_hands_what_it_measures(
     assert action[7] == 0.08 and action[15] == pytest.approx(0.078)  # 0.1 m/s for a period
     widths = [WIDTH.unpack(arm.recv(64))[0] for arm in node.arms]
     assert widths == [0.08, pytest.approx(0.079)], "as measured, and no wider than a hand"
+
+
+def test_a_hand_that_presses_on_something_opens_from_there_at_once(node):
+    node.world.scene = SimpleNamespace(objects=())
+    held = SimpleNamespace(seq=0, gripper_opening=np.array([0.022, 0.08]), object_pose=np.zeros(0))
+    node.world.step = lambda chunk: node.world.did.append(chunk.values[0]) or (held,)
+    for _ in range(45):  # closes upon it, and presses
+        says(node, 0, np.zeros(7), 0.0)
+        node.period()
+    assert node.world.did[-1][7] == 0.0
+    says(node, 0, np.zeros(7), 0.08)
+    node.period()
+    assert node.world.did[-1][7] == pytest.approx(0.024)
 
 
 def test_the_scenes_time_is_that_of_the_slower_arm(node):

@@ -120,7 +120,7 @@ def test_springs_at_joints_or_at_the_hand_follow_without_an_abort(robots, tmp_pa
     try:
         made.ready(made.poll)
         errors, events = move(made, 6.0)
-        assert events == [] and np.sqrt(np.mean(errors**2)) <= 0.015
+        assert events == [] and np.sqrt(np.mean(errors**2)) <= 0.01
         time.sleep(0.5)
         assert all(at_rest(made, arm) for arm in ARMS)
     finally:
