@@ -168,10 +168,18 @@ def _remembered(trace: Trace, event: Event) -> Diagnosis | None:
     told = event.data.get("transcript")
     told = told.get("memory") if isinstance(told, dict) else None
     ask = trace.task.recall(trace.view(event.seq)) if isinstance(told, dict) else None
-    if ask is None or "chosen" not in told or told["chosen"] in ask.gold.values():
+    if ask is None or event.data.get("asks"):  # by which it may still come to know
         return None
-    text = f"{ask.question.text} {told['chosen']} ({told.get('by')}), correct is "
-    return Diagnosis("memory", text + ", ".join(ask.gold.values()), event.seq)
+    # Of one item alone it is not said which.
+    chosen = dict.fromkeys(ask.gold, told) if "chosen" in told else told
+    for item, gold in ask.gold.items():
+        one = chosen.get(item)
+        if not isinstance(one, dict) or one.get("chosen", gold) == gold:
+            continue
+        what = ask.question.text if one is told else f"{item}:"
+        text = f"{what} {one['chosen']} ({one.get('by')}), correct is {gold}"
+        return Diagnosis("memory", text, event.seq)
+    return None
 
 
 def _mended(trace: Trace, fault: Fault, found: Sequence[Fault]) -> bool:

@@ -260,6 +260,7 @@ def test_acts_are_remembered_recorded_and_scored_again(tmp_path, capsys):
         done = score.details["done"]
         assert done["asked"] == ["thing"]
         assert act.right == {a: done[a] == day(seed).gold[a] for a in ASPECTS}
+        assert act.success or score.diagnosis["kind"] == "memory"
     capsys.readouterr()
     assert main(["remember", "score", str(out), "--by", "kind"]) == 0
     assert "lay_out: acts\n" in capsys.readouterr().out
