@@ -61,13 +61,14 @@ def test_ros_and_in_process_record_the_same(nodes, tmp_path):
 
 
 def test_what_is_said_and_done_on_the_way_is_the_same(nodes, tmp_path):
-    """People talk, say whether it was right, and take things back, between plans."""
-    over_ros, in_process = both(
-        nodes, tmp_path, ["battery_try"], 1, planner="remembering", seed=SHORT
-    )
-    compare(over_ros / "battery_try" / f"{SHORT:06d}", in_process / "battery_try" / f"{SHORT:06d}")
-    (score,) = score_files.load_scores(score_files.newest_scores(over_ros))
-    assert score.success and score.agrees
+    """People talk, are asked, say whether it was right, and take things back, between plans."""
+    names = ["battery_try", "lay_out"]
+    over_ros, in_process = both(nodes, tmp_path, names, 1, planner="remembering", seed=SHORT)
+    for name in names:
+        compare(over_ros / name / f"{SHORT:06d}", in_process / name / f"{SHORT:06d}")
+    scores = score_files.load_scores(score_files.newest_scores(over_ros))
+    assert [score.agrees for score in scores] == [True, True]
+    assert scores[0].success and scores[1].details["done"]["asked"] == ["thing"]
     events = read_bag(over_ros / "battery_try" / f"{SHORT:06d}").events
     assert {"said", "move_objects"} <= {event.kind for event in events}
     used = [e.data["transcript"]["memory"]["used"] for e in events
