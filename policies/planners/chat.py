@@ -152,8 +152,11 @@ class ChatPlanner(ABC):
         self._find_name = name_finder(scene, self._prompts.tells_names)
 
     def observe(self, observation: Observation) -> None:
-        """Keep the pictures for the next question or plan, if memory is on."""
+        """Keep what is heard and seen for the next question or plan, if memory is on."""
         self._episode()
+        if self.options.history == "multi" and observation.heard:
+            said = [f"{who} says: {words}" for who, words in observation.heard]
+            self._shown.append("\n".join(said))
         if self.options.history == "multi" and observation.frames:
             self._shown += [self._prompts.shown(observation), *observation.frames]
 
@@ -231,7 +234,8 @@ class ChatPlanner(ABC):
     ) -> tuple[Completion, dict[str, Any], int]:
         """Ask once: (answer, transcript, latency in ns)."""
         self._check_budget()
-        user = Message("user", [*self._shown, text, *frames], bool(self._shown))
+        showing = any(isinstance(part, CameraFrame) for part in self._shown)
+        user = Message("user", [*self._shown, text, *frames], showing)
         messages = [Message("system", [system]), *self._memory(), user]
         transcript = self._transcript(messages)
         begun = time.perf_counter_ns()

@@ -76,7 +76,9 @@ class HumanPlanner:
         self._say(HOW)
 
     def observe(self, observation: Observation) -> None:
-        """Save the pictures."""
+        """Say what is heard, save the pictures."""
+        for who, words in observation.heard:
+            self._say(f"{who} says: {words}\n")
         self._show(observation)
 
     def plan(self, request: PlanRequest) -> Plan:

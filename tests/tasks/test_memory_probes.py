@@ -24,6 +24,7 @@ from bench_tasks.tasks.families.trying import TryTask
 from bench_tasks.view import View
 from bench_tasks.vocabulary import Scene, WorldState
 from policies import make_planner, make_policy
+from policies.memory import make_memory
 from policies.memory.reader import RuleReader
 from sim.world import SimWorld
 
@@ -150,6 +151,34 @@ def test_the_evidence_is_enough_and_what_is_left_is_not(name, drawn):
         assert one.replied([*told, *one.now]) == one.gold, one.scene.seed
         assert one.replied(one.lines) == one.gold, one.scene.seed
         assert one.replied(one.now) not in one.choices, "it needs a memory"
+
+
+KINDS = ("window", "notes", "structured", "oracle", "full")
+"""Those that need no torch and remember."""
+
+
+def remembered(one: Drawn, kind: str) -> str:
+    """What a memory answers that was shown and told all of it, in words."""
+    memory = make_memory(kind)
+    lines = [*one.lines, *one.now]
+    for k, (who, words) in enumerate(lines):
+        memory.observe(Item(f"{k}", k, "one", who, words))
+    if kind == "oracle":
+        memory.tell([str(k) for k, (_, words) in enumerate(lines)
+                     if any(e in words for e in one.ask.evidence)])  # fmt: skip
+    text = one.ask.wording or one.ask.question.text
+    reply = memory.answer(Query("q", 10**9, text, one.choices))
+    memory.close()
+    return reply.text
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_memory_answers_and_only_a_short_one_forgets(drawn, kind):
+    right = sum(remembered(one, kind) == one.gold for one in drawn[:3])
+    if kind == "window" and "chatter" in drawn[0].scene.params:
+        assert right < 3
+    else:
+        assert right == 3
 
 
 def test_the_control_needs_no_memory(name, world):

@@ -18,6 +18,7 @@ from bench_tasks.config import RunConfig
 from bench_tasks.episode import Options, run_episode
 from bench_tasks.errors import BenchError, UsageError
 from bench_tasks.runner import run
+from bench_tasks.vocabulary import Observation, Question
 from policies import make_planner
 
 KEY = 'sk-secret/with"quote-0123456789'
@@ -262,6 +263,22 @@ def test_pictures_shown_before_are_remembered_unless_memory_is_off(world, skills
                    "cover_blocks")  # fmt: skip
             content = server.requests[0]["messages"][-1]["content"]
         assert sum(part["type"] == "image_url" for part in content) == count
+
+
+def test_what_people_said_is_told_to_the_model_unless_memory_is_off(world):
+    scene, state = world.reset("spatial_sparse", 0)
+    heard = (("Ana", "My hobby is chess."), ("Ben", "Hm."))
+    question = Question("hobby", "What is Ana's hobby?", {"Ana": ("chess", "fencing")})
+    for history, told in (("multi", True), ("single", False)):
+        with ModelServer('{"answers": {"Ana": "chess"}}') as server:
+            options = f"model=m,base_url={server.url},history={history},cameras=none"
+            planner = make_planner(f"openai:{options}")
+            planner.reset(scene, 0)
+            planner.observe(Observation(state, heard=heard))
+            planner.ask(question, Observation(state))
+            text = json.dumps(server.requests[0]["messages"])
+        assert ("Ana says: My hobby is chess." in text) is told
+        assert ("Ben says: Hm." in text) is told
 
 
 def test_the_run_goes_on_and_every_episode_is_accounted_for(world, tmp_path):
