@@ -24,11 +24,13 @@ from websockets.sync.server import Server, ServerConnection, serve
 import bench_tasks
 from bench_tasks.errors import BenchError, UsageError
 from bench_tasks.protocols import Policy
+from bench_tasks.robots import embodiments
 from bench_tasks.robots.fr3 import JOINT_NAMES
 from bench_tasks.vocabulary import (
     ACTION_SIZE,
     ARM_COLUMNS,
     CONTROL_PERIOD_NS,
+    FR3_PAIR,
     GRIPPER_COLUMNS,
     CameraFrame,
     Observation,
@@ -181,9 +183,12 @@ class _Episode:
         chunk = self._policy.infer(Observation(state, frames)).checked(state.seq)
         if chunk.needs_plan:
             raise WireError("the policy needs a plan, which is not on this wire")
-        self._seq += len(chunk.values)
-        self._command = chunk.values[-1]
-        return np.ascontiguousarray(chunk.values)
+        # As the simulated arms do by themselves: others' evaluators may refuse what is beyond.
+        robot = embodiments.get(FR3_PAIR)
+        values = np.clip(chunk.values, robot.low, robot.high)
+        self._seq += len(values)
+        self._command = values[-1]
+        return np.ascontiguousarray(values)
 
 
 def _numbers(message: dict[str, Any], key: str, needed: bool = True) -> np.ndarray | None:

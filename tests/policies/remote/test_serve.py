@@ -25,8 +25,9 @@ from bench_tasks import tasks
 from bench_tasks.cli import main
 from bench_tasks.config import RunConfig
 from bench_tasks.errors import BenchError, UsageError
+from bench_tasks.robots.fr3 import JOINT_LIMITS_RAD
 from bench_tasks.runner import run
-from bench_tasks.vocabulary import ActionChunk, Metadata, Observation
+from bench_tasks.vocabulary import MAX_OPENING_M, ActionChunk, Metadata, Observation
 from policies.remote import serve
 
 # OpenPI's client uses its websocket library in a way that is going out of use.
@@ -109,6 +110,21 @@ class Seeing:
         values = np.tile(observation.state.command, (2, 1))
         values[:, :3] = pixels[0, 0, ::-1] / 1000
         return ActionChunk(observation.state.seq, values)
+
+
+def test_what_a_policy_asks_beyond_a_joint_is_clipped_as_the_arms_do(served, monkeypatch):
+    class Beyond(Seeing):
+        metadata = Metadata("beyond", "1")
+
+        def infer(self, observation):
+            values = np.tile(observation.state.command, (2, 1))
+            values[:, [3, 15]] = -3.2, 0.2
+            return ActionChunk(observation.state.seq, values)
+
+    monkeypatch.setattr(serve, "make_policy", lambda spec: Beyond())
+    answer = peer(served("beyond").port).infer({"state": HOME, "prompt": "look"})["actions"]
+    assert np.array_equal(answer[0, [3, 15]], [JOINT_LIMITS_RAD[3, 0], MAX_OPENING_M])
+    assert np.array_equal(np.delete(answer[0], [3, 15]), np.delete(HOME, [3, 15]))
 
 
 @pytest.mark.parametrize("layout", ["hwc", "chw"])
