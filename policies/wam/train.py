@@ -210,7 +210,8 @@ class Trainer:
             if step % LOG_EVERY == 0:
                 psnr = -10 * math.log10(difference.square().mean().item() / 4)
                 spent = time.monotonic() - begun
-                self.say(f"autoencoder {step}: PSNR {psnr:.1f} dB, {spent:.0f} s")
+                self.say(f"autoencoder {step} of {self.recipe.autoencoder_steps}: "
+                         f"PSNR {psnr:.1f} dB, {spent:.0f} s")  # fmt: skip
         model.measure(self._pixels(rng.choice(self.learnt, 256)))
         return model.eval()
 
@@ -274,12 +275,13 @@ class Trainer:
             now = spent + time.monotonic() - begun
             if step % LOG_EVERY == 0:
                 self.history.append({"step": step, "wall_s": now, **losses})
-                self.say(" ".join([f"step {step} {now:.0f} s",
-                                   *(f"{k} {v:.4f}" for k, v in losses.items())]))  # fmt: skip
+                left = now / step * (recipe.steps - step)
+                self.say(f"step {step} of {recipe.steps}, {now:.0f} s, {left:.0f} s left: "
+                         f"{_told(losses)}")  # fmt: skip
             if step % CHECK_EVERY == 0 or step == recipe.steps:
                 found = self.check(average, scaler, recipe.sampling)
                 self.history.append({"step": step, "wall_s": now, **found})
-                self.say(" ".join(f"{k} {v:.4f}" for k, v in found.items()))
+                self.say(f"step {step}, held out: {_told(found)}")
             if step % SAVE_EVERY == 0 or step == recipe.steps:
                 self.made.update(steps=step, wall_s=round(now, 1))
                 # The state comes last: after a kill in between, these steps are made again.
@@ -421,6 +423,10 @@ def _held_out(tasks: list[str], seeds: Sequence[int], seed: int) -> list[int]:
             "no task has two demonstrations of different seeds: one must be held out to check with"
         )
     return sorted(int(k) for k in found)
+
+
+def _told(numbers: dict[str, float]) -> str:
+    return ", ".join(f"{key.removeprefix('held_out_')} {v:.4f}" for key, v in numbers.items())
 
 
 def _rate(step: int, steps: int, warm_up: int) -> float:
