@@ -202,7 +202,7 @@ def played(
     models, reads, plays = "", None, {}
     if reader:
         name, complete = make_model(reader)
-        models, reads = f" read by {name}", ModelReader(complete)
+        models, reads = f" read by {name}", ModelReader(complete, sees=True)
     if user:
         name, complete = make_model(user)
         models, plays = f"{models} talking to {name}", {"complete": complete}

@@ -1,11 +1,11 @@
-"""Answers from items with a model: any function from a prompt to a text."""
+"""Answers from items with a model: any function from a prompt, and pictures, to a text."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 
-from bench_tasks.probes.stream import Item, Query, Reply, refusal_of
+from bench_tasks.probes.stream import Item, Picture, Query, Reply, refusal_of
 from policies.memory.words import asked_in, said_in
 from policies.planners.jsontext import AnswerError, find_json
 
@@ -15,13 +15,18 @@ __all__ = ["ModelReader"]
 class ModelReader:
     """Depends on nothing but its arguments, as far as the model does not."""
 
-    def __init__(self, complete: Callable[[str], str]) -> None:
-        """`complete(prompt)` returns the model's answer."""
-        self._complete = complete
+    def __init__(self, complete: Callable[..., str], sees: bool = False) -> None:
+        """`complete(prompt)` returns the model's answer; `complete(prompt, pictures)` if it sees.
+
+        Where it sees it is shown the pictures of what is remembered, and that of the question.
+        """
+        self._complete, self._sees = complete, sees
 
     def answer(self, query: Query, items: Sequence[Item]) -> Reply:
         """What the model says; what cannot be read, or is none of the choices, is no answer."""
-        answer = self._complete(_prompt(query, items))
+        pictures = _pictures(query, items) if self._sees else []
+        prompt = _prompt(query, items, pictures)
+        answer = self._complete(prompt, pictures) if pictures else self._complete(prompt)
         used = tuple(item.id for item in items)
         try:
             said = find_json(answer, (dict,)).value["answer"]
@@ -48,12 +53,28 @@ def _choice(said: object, choices: Sequence[str]) -> str:
     return ""
 
 
-def _prompt(query: Query, items: Sequence[Item]) -> str:
-    lines = [f"[{_date(item.stamp_ns)}] {said_in(item)}"
-             for item in sorted(items, key=lambda one: (one.stamp_ns, one.id))]  # fmt: skip
+def _in_order(items: Sequence[Item]) -> list[Item]:
+    return sorted(items, key=lambda one: (one.stamp_ns, one.id))
+
+
+def _pictures(query: Query, items: Sequence[Item]) -> list[Picture]:
+    """Those that there are, in the order in which the prompt speaks of them."""
+    shown = [*(item.picture for item in _in_order(items)), query.picture]
+    return [picture for picture in shown if picture is not None and picture.data]
+
+
+def _prompt(query: Query, items: Sequence[Item], pictures: Sequence[Picture]) -> str:
+    numbers = {id(picture): k for k, picture in enumerate(pictures, 1)}
+
+    def beside(picture: Picture | None) -> str:
+        return f" (picture {numbers[id(picture)]})" if id(picture) in numbers else ""
+
+    lines = [f"[{_date(item.stamp_ns)}] {said_in(item)}{beside(item.picture)}"
+             for item in _in_order(items)]  # fmt: skip
     remembered = "\n".join(lines) or "nothing"
+    question = f"{asked_in(query)}{beside(query.picture)}"
     head = (f"What you remember, the oldest first:\n{remembered}\n\n"
-            f"It is {_date(query.stamp_ns)} now. {asked_in(query)}\n")  # fmt: skip
+            f"It is {_date(query.stamp_ns)} now. {question}\n")  # fmt: skip
     if not query.choices:
         return head + 'Answer as briefly as can be, in JSON: {"answer": "..."}.'
     shown = "\n".join(f"{k}: {choice}" for k, choice in enumerate(query.choices, 1))

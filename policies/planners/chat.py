@@ -8,11 +8,16 @@ from __future__ import annotations
 import hashlib
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import cv2
+import numpy as np
+
 from bench_tasks import tasks
 from bench_tasks.errors import BenchError, UsageError, unknown
+from bench_tasks.probes.stream import Picture
 from bench_tasks.vocabulary import (
     Answer,
     CameraFrame,
@@ -207,10 +212,15 @@ class ChatPlanner(ABC):
         transcript |= {"parsed": found.value, "repairs": list(found.repairs), "notes": notes}
         return Answer(values, completion.text, latency, transcript)
 
-    def complete(self, prompt: str) -> str:
-        """The answer to a text alone, outside of any episode. PlannerError when there is none."""
+    def complete(self, prompt: str, pictures: Sequence[Picture] = ()) -> str:
+        """The answer to a text, and pictures for a model that sees, outside of any episode.
+
+        PlannerError when there is none.
+        """
         self._load_once()
-        return self._complete([Message("user", [prompt])], {}).text
+        frames = [CameraFrame(one.name, 0, 0, *_size(one), one.format, one.data)
+                  for one in pictures]  # fmt: skip
+        return self._complete([Message("user", [prompt, *frames])], {}).text
 
     # -- what a back end gives -------------------------------------------------------------------
 
@@ -330,3 +340,11 @@ class ChatPlanner(ABC):
             **({"dialect": self._dialect} if self._dialect else {}),
             "messages": turns, "texts": texts,
         }  # fmt: skip
+
+
+def _size(picture: Picture) -> tuple[int, int]:
+    """Width and height; PlannerError when it cannot be decoded."""
+    pixels = cv2.imdecode(np.frombuffer(picture.data, np.uint8), cv2.IMREAD_COLOR)
+    if pixels is None:
+        raise PlannerError(f"the picture {picture.name} cannot be decoded")
+    return pixels.shape[1], pixels.shape[0]
