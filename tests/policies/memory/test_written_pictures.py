@@ -57,7 +57,8 @@ def obeys(body):
     text = texts[0]
     asked = re.search(r"now\. (?:Where is the|In which place will I find the) (.+?)\?", text)
     thing, choices = asked[1], re.findall(r"^\d: (.+)$", text, re.MULTILINE)
-    told = [place for line in text.splitlines() if f"the {thing}" in line.lower() and line[:1] == "["
+    lines = [line for line in text.splitlines() if line[:1] == "["]
+    told = [place for line in lines if f"the {thing}" in line.lower()
             for place in PLACES if place in line]  # fmt: skip
     ordered = [place for data in pictures if (place := read(data, thing))]
     answer = (ordered or told[-1:] or [""])[-1]
