@@ -8,8 +8,6 @@ found by `bench_tasks doctor --robot franka --seen FILE ...`.
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,39 +15,31 @@ from rclpy.qos import qos_profile_sensor_data
 from sensor_msgs.msg import JointState
 from tf2_msgs.msg import TFMessage
 
-from bench_tasks.errors import UsageError, unknown
 from bench_tasks.images import optical_frame
-from bench_tasks.ros.node_ros import BenchNode, parameter, steady_timer
 from bench_tasks.ros.node_ros import main as run_node
+from bench_tasks.ros.node_ros import parameter
 from bench_tasks.vocabulary import ARMS
+from hardware.check_ros import LookNode
 from hardware.franka.reports_ros import FINGERS, JOINTS
-from hardware.looks import Looks
 from hardware.sensors_ros import Newest, stamp_ns
 
 __all__ = ["CheckNode", "main"]
 
-LOOK_S = 0.1
 HEARD_AGE_S = 0.5
 
 
-class CheckNode(BenchNode):
+class CheckNode(LookNode):
     """Collects looks."""
+
+    DONE = "taken: move the arm on, and turn the hand"
 
     def __init__(self) -> None:
         """Listen to all; UsageError when a parameter cannot be."""
         super().__init__("franka_check")
-        camera, arm = parameter(self, "camera", "head"), parameter(self, "arm", "left")
-        if arm not in ARMS:
-            raise unknown("arm", arm, ARMS)
-        self._camera, self._marker = camera, parameter(self, "marker", "marker")
-        self._out = Path(parameter(self, "out", f"{camera}_{arm}.json"))
-        if self._out.exists():
-            raise UsageError(f"out: {self._out} is there already")
-        about = {"format_version": 1, "camera": camera, "arm": arm,
-                 "grip_m": parameter(self, "grip_m", 0.0)}  # fmt: skip
-        joints = 7 * ARMS.index(arm) + np.arange(7)
-        self._looks = Looks(about, joints, parameter(self, "count", 12))
-        self._said = ""
+        self._camera = parameter(self, "camera", "head")
+        about = {"camera": self._camera, "grip_m": parameter(self, "grip_m", 0.0)}
+        joints = 7 * ARMS.index(self._arm) + np.arange(7)
+        self._begin(about, joints, 12, f"{self._camera}_{self._arm}.json")
         self._seen = Newest()
         self._heard = {(name, arm): Newest() for name in (JOINTS, FINGERS) for arm in ARMS}
         for (name, arm), newest in self._heard.items():
@@ -57,7 +47,6 @@ class CheckNode(BenchNode):
                 JointState, f"/{arm}/{name}", _taker(newest), qos_profile_sensor_data
             )
         self.create_subscription(TFMessage, "/tf", self._on_tf, 100)
-        steady_timer(self, LOOK_S, self._look)
 
     def _on_tf(self, message: TFMessage) -> None:
         for item in message.transforms:
@@ -67,18 +56,7 @@ class CheckNode(BenchNode):
                 pose = np.array([t.x, t.y, t.z, r.w, r.x, r.y, r.z])
                 self._seen.take(stamp_ns(item.header.stamp), pose)
 
-    def _look(self) -> None:
-        said = self._try()
-        if said and said != self._said:
-            self.get_logger().info(f"{self._looks.left} looks to take: {said}")
-        self._said = said
-        if not self._looks.left:
-            self._out.write_text(json.dumps(self._looks.to_dict()), encoding="utf-8")
-            self.get_logger().info(f"written: {self._out}")
-            self.stop()
-
-    def _try(self) -> str:
-        """Take a look; says why not."""
+    def _sight(self) -> tuple[dict[str, np.ndarray], float] | str:
         found: dict[tuple[str, str], np.ndarray] = {}
         for (name, arm), newest in self._heard.items():
             value, _, age_s = newest.look()
@@ -90,8 +68,7 @@ class CheckNode(BenchNode):
             return f"no {self._marker} in {optical_frame(self._camera)} on /tf"
         q = np.concatenate([found[JOINTS, arm] for arm in ARMS])
         opening = np.array([found[FINGERS, arm].sum() for arm in ARMS])
-        why = self._looks.offer({"q": q, "opening": opening, "seen": pose}, age_s)
-        return why or "taken: move the arm on, and turn the hand"
+        return {"q": q, "opening": opening, "seen": pose}, age_s
 
 
 def _taker(newest: Newest) -> Any:

@@ -8,16 +8,14 @@ After `count` looks it writes the file `out` and ends. What it shows is found by
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
+import numpy as np
 
-from bench_tasks.errors import BenchError, UsageError, unknown
+from bench_tasks.errors import BenchError
 from bench_tasks.robots import g1
-from bench_tasks.ros.node_ros import BenchNode, parameter, steady_timer
 from bench_tasks.ros.node_ros import main as run_node
+from bench_tasks.ros.node_ros import parameter
 from bench_tasks.view import compose, invert
-from bench_tasks.vocabulary import ARMS
-from hardware.looks import Looks
+from hardware.check_ros import LookNode
 from hardware.sensors_ros import Sensors
 from hardware.unitree.cell import driver_python, read_cell
 from hardware.unitree.driver import BusDriver
@@ -25,56 +23,34 @@ from hardware.unitree.joints import columns
 
 __all__ = ["CheckNode", "main"]
 
-LOOK_S = 0.1
 
-
-class CheckNode(BenchNode):
+class CheckNode(LookNode):
     """Collects looks."""
+
+    DONE = "taken: bend waist and arm on, and turn the hand"
 
     def __init__(self) -> None:
         """Listen to all; UsageError when a parameter cannot be."""
         super().__init__("unitree_check")
-        arm = parameter(self, "arm", "left")
-        if arm not in ARMS:
-            raise unknown("arm", arm, ARMS)
         cell = read_cell(parameter(self, "cell", "cell"))
-        self._marker = parameter(self, "marker", "marker")
-        self._out = Path(parameter(self, "out", f"{arm}.json"))
-        if self._out.exists():
-            raise UsageError(f"out: {self._out} is there already")
-        about = {"format_version": 1, "arm": arm}
-        self._looks = Looks(about, columns(arm), parameter(self, "count", 16))
-        self._said = ""
+        self._begin({}, columns(self._arm), 16, f"{self._arm}.json")
         self._driver = BusDriver(driver_python(cell), cell.bus())
         self._sensors = Sensors(cell)
-        steady_timer(self, LOOK_S, self._look)
 
     def close(self) -> None:
         """Hear no more."""
         self._driver.close()
         self._sensors.close()
 
-    def _look(self) -> None:
+    def _sight(self) -> tuple[dict[str, np.ndarray], float] | str:
         self._driver.poll()
-        said = self._try()
-        if said and said != self._said:
-            self.get_logger().info(f"{self._looks.left} looks to take: {said}")
-        self._said = said
-        if not self._looks.left:
-            self._out.write_text(json.dumps(self._looks.to_dict()), encoding="utf-8")
-            self.get_logger().info(f"written: {self._out}")
-            self.stop()
-
-    def _try(self) -> str:
-        """Take a look; says why not."""
         try:
             q = self._driver.state().q[g1.LEGS :]
             pelvis, marker = (self._sensors.pose(name)[0] for name in (g1.PELVIS, self._marker))
         except BenchError as error:
             return str(error)
         age_s = max(self._sensors.pose_age_s(name) for name in (g1.PELVIS, self._marker))
-        why = self._looks.offer({"q": q, "seen": compose(invert(pelvis), marker)}, age_s)
-        return why or "taken: bend waist and arm on, and turn the hand"
+        return {"q": q, "seen": compose(invert(pelvis), marker)}, age_s
 
 
 def main(args: list[str] | None = None) -> None:
