@@ -23,14 +23,19 @@ from bench_tasks.runner import identified, run  # noqa: E402
 from sim.fr3 import own_dynamics  # noqa: E402
 from sim.scene import build_cell  # noqa: E402
 
+WRIST = 3.0
 PARTS = ("stiffness", "damping", "dry", "offset_rad", "delay_s")
 
 
 def drawn(stiffer: float, seed: int) -> Dynamics:
-    """A robot of that stiffness, with a quarter to all of the damping that goes with it."""
+    """A robot of that stiffness, with a quarter to all of the damping that goes with it.
+
+    Its last three joints are `WRIST` times as stiff at most: there the simulation ends soon.
+    """
     rng, own = np.random.default_rng(seed), own_dynamics(build_cell(()).model)
+    times = np.minimum(stiffer, np.tile([np.inf] * 4 + [WRIST] * 3, 2))
     return Dynamics(
-        own.stiffness * stiffer, own.damping * np.sqrt(stiffer) * rng.uniform(0.25, 1.0, 14),
+        own.stiffness * times, own.damping * np.sqrt(times) * rng.uniform(0.25, 1.0, 14),
         own.dry * rng.uniform(0.3, 2.0, 14), rng.uniform(-0.02, 0.02, 14),
         rng.uniform(0.0, 0.05, 2),
     )  # fmt: skip

@@ -28,10 +28,12 @@ BEFORE_M, INTO_M = 0.15, 0.02
 """How far before the hoop's plane a hand's TCP is, first and when the hand is through it."""
 HAND_M = 0.035
 """How thick a hand is, from its axis."""
-BESIDE_M, BELOW_M = 0.10, 0.09
+BESIDE_M, BELOW_M = 0.13, 0.09
 """Where the second hand goes through, from the first: to its own side, and lower."""
-MEET_M = (0.34, 0.05)
+MEET_M = (0.37, 0.05)
 """Where the first hand takes the hoop to: forward, and on its own side of the middle."""
+AWAY_M = (0.24, 0.22)
+"""Where it goes when it is out of it: its elbow would be at the body before the robot."""
 BEHIND_M = 0.05
 """Of a hand's TCP the rest of the hand begins so far behind it."""
 WAITS = 6
@@ -134,6 +136,7 @@ class HandToHand(HumanoidTask):
         return [
             both(first, low - out - (0.0, side * ASIDE_M, 0.0)), both(first, low), *swap,
             both(first - sink - out + (0.0, side * ASIDE_M, 0.0), low + sink),
+            both((AWAY_M[0], side * AWAY_M[1], first[2] - BELOW_M), low + sink),
         ]
 
 

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from staging import Played, fails, fails_with, succeeds
 
-from bench_tasks import runner
+from bench_tasks import runner, tasks
+from bench_tasks.bags.bag import read_bag
 from bench_tasks.config import RunConfig
+from bench_tasks.robots.g1 import HOME_RAD, PELVIS
+from bench_tasks.robots.g1_kinematics import upper_body
+from bench_tasks.view import View, compose, invert
+from bench_tasks.vocabulary import ARMS
+from benchmarks.safety_false_stops import replayed
+from hardware.safety import Supervisor
+from hardware.safety.limits import read_limits
+from hardware.unitree.clearance import BodyClearance
 
 NAME = "hand_to_hand"
 LEFT, RIGHT = ("hoop", "left_hand", 4.0), ("hoop", "right_hand", 4.0)
@@ -103,6 +114,33 @@ def test_a_fall_while_passing_is_a_failure(passed):
     assert fails_with(played, "invariant broken") == "invariant broken: on its feet"
 
 
+@pytest.mark.parametrize("seed", [0, 3, 23])
+def test_where_hands_are_sent_they_do_not_touch_each_other(world, seed):
+    """At tables of 0.5, 0.74 and 0.88 m; the hoop hangs on the first hand."""
+    scene, start = world.reset(NAME, seed)
+    task, arms, clearance = tasks.get(NAME), upper_body(), BodyClearance()
+    pelvis = start.object_pose[scene.index(PELVIS)]
+    up = [call for step in task.expert(View(scene, start, start), 0) for call in step][-2:]
+    ee = np.array([next(c.args["pose"] for c in up if c.arm == arm) for arm in ARMS])
+    pose, half = start.object_pose.copy(), scene.object("hoop").half_size_m
+    pose[scene.index("hoop")] = [0.0, 0, 0, 1, 0, 0, 0]
+    giver = ARMS.index(scene.params["giver"])
+    pose[scene.index("hoop"), :3] = ee[giver, :3] + (0.02, 0.0, -half[2] + 0.03)
+    pair = np.array([[scene.entity("hoop"), scene.entity(f"{ARMS[giver]}_hand")]], np.uint16)
+    held = replace(start, object_pose=pose, ee_pose=ee, contact_pair=pair,
+                   contact_force=np.array([4.0]))  # fmt: skip
+    steps = task.expert(View(scene, held, start), 1)
+    assert len(steps) == 8, "the second hand comes, takes it over, and the first one goes"
+    before, least = None, {"hands": 0.001, "arms": 0.01, "itself": -1.0, "table": -1.0}
+    for step in steps:
+        aims = {call.arm: compose(invert(pelvis), np.array(call.args["pose"])) for call in step}
+        joints, left = arms.inverse(aims, HOME_RAD if before is None else before)
+        assert left < 0.01
+        near = clearance.blocked(joints if before is None else before, joints[None], least)
+        assert near is None, near
+        before = joints
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 10, 5, 3, 23, 2])
 def test_the_expert_passes_it_on_and_the_recording_says_so_too(world, tmp_path, seed):
@@ -110,3 +148,6 @@ def test_the_expert_passes_it_on_and_the_recording_says_so_too(world, tmp_path, 
     config = RunConfig((NAME,), seed=seed, out=str(tmp_path / "out"), cameras=())
     (episode,) = runner.run(config, world).episodes
     assert episode.success and episode.agrees is True, episode.cause
+    recorded = read_bag(tmp_path / "out" / NAME / f"{seed:06d}", chunks=True)
+    told, _ = replayed(Supervisor(read_limits("g1"), confirmed=True), recorded)
+    assert {item.action for item in told} <= {"slowed"}, told
