@@ -65,7 +65,10 @@ class Believed:
         found = self._facts.find(relation, subject, value)
         if relation in LASTS or subject is None:
             return found
-        found = [fact for fact in found if self._sources.believed(fact)]
+        # Of all that one speaker says of it alike: what he says of himself has another rank.
+        kinds = {(fact.speaker, rank(fact)): fact for fact in found}
+        believed = {key for key, fact in kinds.items() if self._sources.believed(fact)}
+        found = [fact for fact in found if (fact.speaker, rank(fact)) in believed]
         changed = max((k for k, fact in enumerate(found) if fact.ends), default=0)
         return found[:changed] + sorted(found[changed:], key=rank)
 
