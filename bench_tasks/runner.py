@@ -76,7 +76,7 @@ def check(config: RunConfig) -> RunConfig:
     config.checked()
     if config.jobs > 1 and config.planner.partition(":")[0].strip() == "human":
         raise UsageError(f"planner human needs the terminal: jobs must be 1, got {config.jobs}")
-    check_planner(config.planner)
+    check_planner(config.planner, config.jobs)
     check_policy(config.policy, config.tasks)
     for robot in dict.fromkeys(tasks.get(name).embodiment for name in config.tasks):
         embodiments.get(robot).check_installed()

@@ -124,9 +124,12 @@ def make_model(spec: str) -> tuple[str, Callable[[str], str]]:
     return f"{planner.name} {planner.options.model}", complete  # type: ignore[attr-defined]
 
 
-def check_planner(spec: str) -> None:
-    """UsageError when `make_planner` would raise one."""
-    make_planner(spec)
+def check_planner(spec: str, jobs: int = 1) -> None:
+    """UsageError when `make_planner` would raise one, or so many cannot work side by side."""
+    if getattr(make_planner(spec), "in_order", False) and jobs > 1:
+        raise UsageError(
+            f"planner {spec} remembers one episode in the next: jobs must be 1, got {jobs}"
+        )
 
 
 def make_policy(spec: str) -> Policy:

@@ -71,6 +71,7 @@ class RememberingPlanner:
         self.metadata = Metadata(
             f"remembering:{self.options.memory}", "1", self.options.cameras, privileged=True
         )
+        self.in_order = self.options.keep
         self._reader = RuleReader(colours_in)
         self._scene: Scene | None = None
         self._memory: Memory | None = None

@@ -266,5 +266,11 @@ def test_acts_are_remembered_recorded_and_scored_again(tmp_path, capsys):
     assert "lay_out: acts\n" in capsys.readouterr().out
 
 
+def test_who_remembers_from_episode_to_episode_does_one_after_the_other(capsys):
+    args = ["run", "--tasks", "lay_out", "--episodes", "2", "--jobs", "2", "--planner"]
+    assert main([*args, "remembering:keep=true"]) == 2
+    assert "remembers one episode in the next: jobs must be 1, got 2" in capsys.readouterr().err
+
+
 def test_it_is_a_task_of_its_own():
     assert tasks.get("lay_out") is TASK and "lay_out" not in tasks.names()
