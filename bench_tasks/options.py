@@ -81,6 +81,9 @@ def _typed(name: str, key: str, value: Any, default: Any) -> Any:
         except (TypeError, ValueError, OverflowError):
             pass
     elif isinstance(value, str):
+        # What a script's empty variable leaves must not become the default without a word.
+        if not value and not default:
+            raise UsageError(f"{name}: {key} is empty: give a value, or leave it out")
         return value
     wanted = {tuple: "a list a+b", bool: "true or false", int: "a whole number", float: "a number"}
     raise UsageError(f"{name}: {key} must be {wanted.get(kind, 'text')}")

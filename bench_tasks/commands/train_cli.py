@@ -114,6 +114,10 @@ def _train(args: argparse.Namespace) -> int:
             "teacher", "advantage", "video_weight", "action_weight", "task_weights")  # fmt: skip
     recipe = {key: getattr(args, key) for key in keys if getattr(args, key) is not None}
 
+    for key in ("init", "teacher"):
+        if recipe.get(key) == "":  # as a script's empty variable leaves it
+            raise UsageError(f"--{key} names no file")
+
     def say(text: str) -> None:
         sys.stderr.write(f"{text}\n")
         sys.stderr.flush()

@@ -17,6 +17,7 @@ from bench_tasks.errors import BenchError, UsageError  # noqa: E402
 from bench_tasks.execution import CALL, Execution  # noqa: E402
 from bench_tasks.verdicts.dreams import DREAM, dreams_of  # noqa: E402
 from bench_tasks.vocabulary import Event, Observation  # noqa: E402
+from policies import make_policy  # noqa: E402
 from policies.execution import ExecutedPolicy  # noqa: E402
 from policies.wam.policy import WamOptions, WamPolicy  # noqa: E402
 
@@ -193,6 +194,8 @@ def test_wrong_options_are_named(checkpoint, tmp_path):
     ):
         with pytest.raises(UsageError, match=message):
             WamPolicy(WamOptions(checkpoint, **{"execute": 2, **options}))
+    with pytest.raises(UsageError, match="checkpoint is empty: give a value, or leave it out"):
+        make_policy("wam:checkpoint=")  # as a script's empty variable leaves it
     cloned = steady_checkpoint(tmp_path / "bc.safetensors", replace(TINY, video=False))
     with pytest.raises(UsageError, match="dream must be false"):
         WamPolicy(WamOptions(str(cloned), execute=2, dream=True))
