@@ -27,6 +27,10 @@ def _nothing() -> None:
     """All that the robot needs is there wherever this package is."""
 
 
+SLACK_RAD, SLACK_M = 0.1, 0.02
+"""Beyond the limits of joints and openings: a finger that is pressed on is measured 1 cm off."""
+
+
 @dataclass(frozen=True)
 class Embodiment:
     """One kind of robot.
@@ -50,6 +54,23 @@ class Embodiment:
     def action_size(self) -> int:
         """Numbers in an action."""
         return len(self.home)
+
+    def beyond(self, values: np.ndarray) -> str:
+        """Which of the rows (.., n) of an action's layout cannot be this robot's; "" when all can.
+
+        What lies that far from its limits is another robot's, or of other units.
+        """
+        slack = np.full(self.action_size, SLACK_RAD)
+        slack[self.opening_columns] = SLACK_M
+        wrong = np.argwhere((values < self.low - slack) | (values > self.high + slack))
+        if not len(wrong):
+            return ""
+        at, column = tuple(wrong[0]), wrong[0][-1]
+        row = f" of row {at[0]}" if len(at) > 1 else ""
+        return (
+            f"number {column + 1}{row} is {values[at]:.4g}, that of {self.name} is from "
+            f"{self.low[column]:.4g} to {self.high[column]:.4g} (rad; openings in m)"
+        )
 
     def check_axes(self, vary: tuple[str, ...]) -> None:
         """UsageError on an axis that does not exist or makes no sense with this robot."""

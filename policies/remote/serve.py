@@ -164,6 +164,7 @@ class _Episode:
         self._policy = policy
         self._seq = 0
         self._command: np.ndarray | None = None
+        self._about: dict[str, str | int] = {}
 
     def act(self, message: Any) -> np.ndarray:
         """Actions (k, 16) for an observation; WireError names what is wrong with it."""
@@ -175,8 +176,17 @@ class _Episode:
         command = _numbers(message, "command", needed=False)
         if command is None:
             command = measured if self._command is None else self._command
+        wrong = embodiments.get(FR3_PAIR).beyond(measured)
+        if wrong:
+            raise WireError(f"state: {wrong}")
+        scene = _scene(message)
+        about = {"prompt": scene.instruction, "seed": scene.seed}
         if self._seq == 0:
-            self._policy.reset(_scene(message), _seed(message))
+            self._policy.reset(scene, scene.seed)
+            self._about = about
+        for key, value in about.items():
+            if key in message and value != self._about[key]:  # it would go on with the old one
+                raise WireError(f"{key} has changed: connect anew for another episode")
         state = _state(self._seq, measured, command)
         cameras = self._policy.metadata.cameras
         frames = tuple(_frame(message, camera, state) for camera in cameras)

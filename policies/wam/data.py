@@ -15,15 +15,12 @@ from torch import Tensor
 from bench_tasks.bags.demonstration import Demonstration
 from bench_tasks.errors import UsageError
 from bench_tasks.robots import embodiments
-from bench_tasks.vocabulary import ACTION_SIZE, ARM_COLUMNS, FR3_PAIR
+from bench_tasks.vocabulary import ARM_COLUMNS, FR3_PAIR
 from policies.sentences import embed
 from policies.wam.apart import told
 from policies.wam.shape import Shape, mosaic
 
 __all__ = ["Rows", "Scaler", "check_numbers", "rows_of"]
-
-SLACK_RAD, SLACK_M = 0.1, 0.02
-"""Beyond the limits of joints and openings: a finger that is pressed on is measured 1 cm off."""
 
 
 @dataclass(frozen=True)
@@ -154,18 +151,11 @@ class Rows:
 
 def check_numbers(demo: Demonstration) -> None:
     """UsageError when its numbers cannot be an FR3 pair's: another robot's, or of other units."""
-    robot, slack = embodiments.get(FR3_PAIR), np.full(ACTION_SIZE, SLACK_RAD)
-    slack[robot.opening_columns] = SLACK_M
+    robot = embodiments.get(FR3_PAIR)
     for what in ("state", "action"):
-        values = getattr(demo, what)
-        wrong = np.argwhere((values < robot.low - slack) | (values > robot.high + slack))
-        if len(wrong):
-            at, column = wrong[0]
-            raise UsageError(
-                f"{demo.task} seed {demo.seed}: number {column + 1} of {what} {at} is "
-                f"{values[at, column]:.4g}, an {FR3_PAIR}'s is from {robot.low[column]:.4g} to "
-                f"{robot.high[column]:.4g} (rad; openings in m)"
-            )
+        wrong = robot.beyond(getattr(demo, what))
+        if wrong:
+            raise UsageError(f"{demo.task} seed {demo.seed}: {what} {wrong}")
 
 
 def rows_of(demo: Demonstration, shape: Shape) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -93,6 +93,26 @@ def test_every_connection_is_an_episode_of_its_own(served):
     assert np.array_equal(other.infer(message)["actions"], first), "and begins with each client"
 
 
+@pytest.mark.parametrize(
+    ("first", "then", "changed"),
+    [
+        ({"prompt": "a", "seed": 1}, {"prompt": "b", "seed": 1}, "prompt"),
+        ({"prompt": "a", "seed": 1}, {"prompt": "a", "seed": 2}, "seed"),
+        ({}, {"prompt": "a"}, "prompt"),
+        ({"prompt": "a", "seed": 1}, {}, ""),
+    ],
+)
+def test_another_episode_on_the_same_connection_is_found_out(served, first, then, changed):
+    # OpenPI's own client keeps its connection, and would be answered for the old instruction.
+    client = peer(served("hold").port)
+    client.infer({"state": HOME, **first})
+    if not changed:
+        assert client.infer({"state": HOME, **then})["actions"].shape == (10, 16)
+        return
+    with pytest.raises(RuntimeError, match=f"{changed} has changed: connect anew for another"):
+        client.infer({"state": HOME, **then})
+
+
 class Seeing:
     """Answers with the colour of the upper left pixel of what it saw."""
 
@@ -148,6 +168,8 @@ def test_pictures_get_to_the_policy(served, monkeypatch, layout):
         ({"state": HOME[:14]}, r"not float64 of shape \(14,\)"),
         ({"state": np.full(16, np.nan)}, "16 finite floats"),
         ({"state": HOME.tolist()}, "not a list"),
+        ({"state": np.degrees(HOME)}, "state: number 2 is -45, that of fr3_pair is from -1.784 to"),
+        ({"state": HOME * 1e300}, "state: number 2 is -7.854e"),
         ({"state": HOME, "seed": -1}, "seed must be a whole number from 0"),
         ({"state": HOME, "seed": "x"}, "seed must be a whole number from 0, not a str"),
         ({"state": HOME, "prompt": 5}, "prompt must be a text, not a int"),

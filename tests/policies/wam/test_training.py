@@ -425,6 +425,8 @@ def test_a_training_that_does_not_say_what_it_is_does_not_go_on(demos, tmp_path,
         (("--shape", "attention=full"), "unknown attention 'full'"),
         (("--init", "nowhere.safetensors"), "cannot read the checkpoint nowhere.safetensors"),
         (("--teacher", "nowhere"), "cannot read the checkpoint nowhere"),
+        (("--init", ""), "--init names no file"),
+        (("--teacher", ""), "--teacher names no file"),
         (("--advantage", "0.5"), "advantage 0.5 is of no use without a teacher"),
         (("--video-weight", "-1"), "video_weight must be from 0 on, got -1"),
         (("--kind", "bc", "--action-weight", "0"), "action_weight must be above 0 for bc"),
@@ -506,9 +508,9 @@ def item(seed, every=5):
 @pytest.mark.parametrize(
     ("what", "column", "value", "message"),
     [
-        ("state", 3, -135.0, "number 4 of state 2 is -135, an fr3_pair's is from -3.042 to -0.151"),
-        ("action", 7, 1.0, "number 8 of action 2 is 1, an fr3_pair's is from 0 to 0.08"),
-        ("state", 12, 1e300, "number 13 of state 2 is 1e"),
+        ("state", 3, -135.0, "state number 4 of row 2 is -135, that of fr3_pair is from -3.042"),
+        ("action", 7, 1.0, "action number 8 of row 2 is 1, that of fr3_pair is from 0 to 0.08"),
+        ("state", 12, 1e300, "state number 13 of row 2 is 1e+300"),
     ],
 )
 def test_numbers_of_another_robot_are_not_learnt_from(
