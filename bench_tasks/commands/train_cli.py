@@ -133,7 +133,8 @@ def _train(args: argparse.Namespace) -> int:
     sys.stdout.write(
         f"{done.steps} steps in {done.wall_s:.0f} s; held out: {errors}\n"
         f"{done.checkpoint}, {done.report}\n"
-        f"to run it: bench_tasks run --policy wam:checkpoint={done.checkpoint} ...\n"
+        f"to run it: bench_tasks run --tasks {','.join(done.tasks)} "
+        f"--policy wam:checkpoint={done.checkpoint}\n"
     )
     return 0
 

@@ -34,13 +34,14 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True)
 class Done:
-    """What came out: files, and the last errors of held-out demonstrations."""
+    """What came out: files, the last errors of held-out demonstrations, the tasks learnt."""
 
     checkpoint: Path
     report: Path
     steps: int
     wall_s: float
     held_out: dict[str, float]
+    tasks: list[str]
 
 
 def read_shape(text: str, kind: str, init: str = "") -> Shape:
@@ -134,8 +135,9 @@ def train(
     errors = {k: v for k, v in last.items() if k.startswith("held_out")}
     about = result.made
     return Done(
-        folder / "checkpoint.safetensors", report, about["steps"], about["wall_s"], errors
-    )
+        folder / "checkpoint.safetensors", report, about["steps"], about["wall_s"], errors,
+        about["tasks"],
+    )  # fmt: skip
 
 
 def _check_length(shape: Shape, longest: int) -> None:

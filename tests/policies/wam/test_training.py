@@ -227,7 +227,9 @@ def test_the_same_goes_on_and_another_is_refused(quick, demos, tmp_path, capsys)
     before = (out / "checkpoint.safetensors").read_bytes()
     assert run(demos, out) == 0  # nothing is left to do
     assert (out / "checkpoint.safetensors").read_bytes() == before
-    assert "goes on at step 2" in capsys.readouterr().err
+    said = capsys.readouterr()
+    assert "goes on at step 2" in said.err
+    assert "run --tasks lift_pot --policy wam:checkpoint=" in said.out
     for more, told in (
         (("--seed", "1"), "seed was 0, is 1"),
         (("--steps", "3"), "steps was 2, is 3"),
