@@ -7,9 +7,11 @@ atomically at the end, so that a killed process leaves a manifest that says so.
 from __future__ import annotations
 
 import datetime
+import glob
 import json
 import os
 import platform
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -23,7 +25,7 @@ import bench_tasks
 from bench_tasks.errors import BenchError, UsageError
 
 __all__ = [
-    "RunManifest", "environment", "episode_manifest", "read_json", "replacing",
+    "RunManifest", "environment", "episode_manifest", "partial_folder", "read_json", "replacing",
     "stamped_folder", "utc_now", "writable_folder", "write_json",
 ]  # fmt: skip
 
@@ -115,6 +117,27 @@ def replacing(path: Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):  # where there is no folder there is nothing left either
             temporary.unlink()
+
+
+@contextmanager
+def partial_folder(path: Path) -> Iterator[Path]:
+    """The name of a folder of this process' own, which becomes `path` by being renamed to it.
+
+    Whatever is left of it when the block ends is removed, and what killed processes left as well.
+    """
+    for left in path.parent.glob(f".{glob.escape(path.name)}.*.partial"):
+        try:
+            os.kill(int(left.name.split(".")[-2]), 0)
+        except (ProcessLookupError, ValueError, OverflowError):
+            shutil.rmtree(left, ignore_errors=True)
+        except OSError:
+            continue
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    try:
+        yield partial
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
 
 
 def write_json(path: Path, value: dict[str, Any]) -> None:

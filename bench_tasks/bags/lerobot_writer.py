@@ -10,8 +10,9 @@ outputs of a policy whatever begins with "observation" or "action", and leaves t
 from __future__ import annotations
 
 import json
-import shutil
+import os
 from collections.abc import Iterable
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ from bench_tasks.bags.lerobot_reader import (
     needed,
 )
 from bench_tasks.errors import BenchError, UsageError
-from bench_tasks.manifest import writable_folder
+from bench_tasks.manifest import partial_folder, writable_folder
 from bench_tasks.robots.fr3 import JOINT_NAMES
 from bench_tasks.vocabulary import ACTION_SIZE, ARMS
 
@@ -62,18 +63,15 @@ def write_dataset(demonstrations: Iterable[Demonstration], out: Path) -> dict[st
         raise UsageError(f"{out} exists already: choose another folder")
     needed("pyarrow.parquet", "av")
     writable_folder(out.absolute().parent)
-    partial = out.with_name(f".{out.name}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
     try:
-        writer = _Writer(partial)
-        for item in demonstrations:
-            writer.add(item)
-        done = writer.close()
-        partial.rename(out)
+        with partial_folder(out) as partial, closing(_Writer(partial)) as writer:
+            for item in demonstrations:
+                writer.add(item)
+            done = writer.finish()
+            partial.rename(out)
     except OSError as error:
-        raise BenchError(f"cannot write {out}: {error.strerror or error}") from None
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        why = os.strerror(error.errno) if error.errno else error  # in every library's words else
+        raise BenchError(f"cannot write {out}: {why}") from None
     return done
 
 
@@ -101,6 +99,7 @@ class _Writer:
         self._tasks: dict[str, int] = {}
         self._episodes: list[dict[str, Any]] = []
         self._rows = 0
+        self._data: Any = None
         self._seen: dict[str, list[np.ndarray]] = {STATE: [], ACTION: []}
         self._videos: dict[str, Any] = {}
 
@@ -215,7 +214,24 @@ class _Writer:
         self._seen[key].append(histogram)
         return _picture_stats(histogram, count)
 
-    def close(self) -> dict[str, int]:
+    def close(self) -> None:
+        """Give up what is open, also where the disk takes no more: the library would do so later.
+
+        It would say then, in many lines, what has been said in one.
+        """
+        if self._data is None:
+            return
+        for file in self._path.rglob("*"):
+            with suppress(OSError):
+                os.truncate(file, 0)
+        with suppress(OSError):
+            self._data.close()
+        self._data.is_open = False
+        for container, _ in self._videos.values():
+            with suppress(OSError):
+                container.close()
+
+    def finish(self) -> dict[str, int]:
         """Complete the dataset."""
         if self._kind is None:
             raise UsageError("there is no demonstration to write")
@@ -223,6 +239,7 @@ class _Writer:
         for container, stream in self._videos.values():
             container.mux(stream.encode())
             container.close()
+        self._data = None
         total = {key: _stats(np.concatenate(self._seen[key])) for key in (STATE, ACTION)}
         total |= {key: _picture_stats(sum(self._seen[key]), self._rows) for key in self._videos}
         self._json("meta/stats.json", total)

@@ -26,6 +26,7 @@ import numpy as np
 from bench_tasks.bags.demonstrations import DataHash, read_demonstrations
 from bench_tasks.config import DEMONSTRATION_SEEDS
 from bench_tasks.errors import UsageError
+from bench_tasks.manifest import partial_folder
 from bench_tasks.vocabulary import ACTION_SIZE
 from policies.wam.data import Rows, check_numbers, rows_of
 from policies.wam.shape import MOSAIC, VIEWS, Shape, mosaic
@@ -173,31 +174,17 @@ def _read(folder: Path, shape: Shape, place: Path, say: Callable[[str], None]) -
     """Decode all demonstrations of a folder into `place`, which appears complete or not at all."""
     key = _key(folder, shape)
     say(f"{folder}: reading the demonstrations, once")
-    part = place.with_name(f"{place.name}.{os.getpid()}.part")
-    _sweep(place)
     try:
-        part.mkdir(parents=True)
-        head = {**key, **_decode(folder, shape, part)}
-        (part / "rows.json").write_text(json.dumps(head))
-        shutil.rmtree(place, ignore_errors=True)
-        part.replace(place)
+        with partial_folder(place) as part:
+            part.mkdir(parents=True)
+            head = {**key, **_decode(folder, shape, part)}
+            (part / "rows.json").write_text(json.dumps(head))
+            shutil.rmtree(place, ignore_errors=True)
+            part.replace(place)
     except OSError as error:
         raise _unusable(place, error) from None
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
     say(f"{folder}: {len(head['tasks'])} demonstrations, {sum(head['lengths'])} rows")
     return head
-
-
-def _sweep(place: Path) -> None:
-    """Remove what a process left that was killed while it decoded."""
-    for left in place.parent.glob(f"{place.name}.*.part"):
-        try:
-            os.kill(int(left.name.split(".")[-2]), 0)
-        except (ProcessLookupError, ValueError):
-            shutil.rmtree(left, ignore_errors=True)
-        except OSError:
-            continue
 
 
 def _decode(folder: Path, shape: Shape, part: Path) -> dict[str, Any]:

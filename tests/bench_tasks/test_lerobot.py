@@ -376,3 +376,46 @@ def test_what_a_dataset_should_not_hold_is_told_and_left_out(tmp_path, change, m
     assert list(read_demonstrations(tmp_path / "out", told.append)) == []
     (line,) = told
     assert message in line and "\n" not in line
+
+
+def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path):
+    write_dataset([made(steps=400)], tmp_path / "whole")
+    whole = sum(path.stat().st_size for path in (tmp_path / "whole").rglob("*"))
+    program = (
+        "import resource, signal, sys\n"
+        "from pathlib import Path\n"
+        "from test_lerobot import made, write_dataset\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        f"resource.setrlimit(resource.RLIMIT_FSIZE, ({whole // 8}, -1))\n"
+        "try:\n"
+        "    write_dataset([made(steps=400)], Path(sys.argv[1]))\n"
+        "except Exception as error:\n"
+        "    sys.exit(f'{type(error).__name__}: {error}')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, tmp_path / "sub/out"], capture_output=True, text=True,
+        timeout=120, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr == f"BenchError: cannot write {tmp_path / 'sub/out'}: File too large\n"
+    assert list((tmp_path / "sub").iterdir()) == []
+
+
+def test_of_two_that_write_the_same_dataset_one_does(tmp_path):
+    out = tmp_path / "a b"
+    killed = tmp_path / f".{out.name}.{2**22 + 5}.partial"  # beyond any process' number
+    killed.mkdir()
+
+    def items():
+        yield made()
+        write_dataset([made(seed=1_000_001), made(seed=1_000_002)], out)
+        yield made(seed=1_000_003)
+
+    # In one process both have the same number: as two processes have, given another name.
+    names = iter((1, os.getpid()))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "getpid", lambda: next(names, os.getppid()))
+        with pytest.raises(BenchError, match="cannot write .*a b: Directory not empty"):
+            write_dataset(items(), out)
+    assert [item.seed for item in read_demonstrations(out)] == [1_000_001, 1_000_002]
+    assert [path.name for path in tmp_path.iterdir()] == ["a b"]
