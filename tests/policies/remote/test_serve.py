@@ -295,7 +295,10 @@ def test_pictures_of_the_simulation_go_over_the_wire(served, monkeypatch):
 
 
 def test_a_policy_that_sees_acts_over_our_wire_as_in_this_process(served, monkeypatch):
-    """Under what `serve` says to evaluate it by, and no other: it needs the pictures as taken."""
+    """Under what `serve` says to evaluate it by: it needs the pictures as they are taken.
+
+    Until the hands close: a client moves fingers no faster than a Franka Hand does.
+    """
     pytest.importorskip("torch")
     monkeypatch.setattr(type(tasks.get("lift_pot")), "time_limit_s", 1.2)
     server = served("wam")
