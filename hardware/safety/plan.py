@@ -57,6 +57,8 @@ class Plan:
         self._missed, self._next_lead = False, self.lead
         """Whether the newest state is not as it was sent; the lead from the next state on."""
         self._quiet, self._patience = 0, QUIET_PERIODS
+        self._calm = MOST_LEAD
+        """States running that were as sent, since one that no lateness up to `MOST_LEAD` explains."""
         self._seen: tuple[WorldState, list[np.ndarray]] | None = None
         """The newest state that came and what was executed by then, while a later one is presumed
         in its place."""
@@ -158,6 +160,14 @@ class Plan:
         moved = (state.joint_position - before.joint_position) / passed_s
         speed = np.abs([self.limits.commanded(v) for v in (state.joint_velocity, moved)]).max()
         self._running = self._running + 1 if speed > RUNNING_RAD_S else 0
+
+    @property
+    def settled(self) -> bool:
+        """Whether a robot that was later than can be learnt has been seen to do what it was sent.
+
+        As long as orders of before may still reach it, new ones would throw the arms about.
+        """
+        return self._calm >= MOST_LEAD
 
     # -- what is to come -------------------------------------------------------------------------
 
@@ -294,12 +304,16 @@ class Plan:
         told = self.rows[min(done, len(self.rows)) - 1] if len(self.rows) else self.executed[-2]
         if np.abs(told - command).max() <= 1e-6:
             self._ignored, self._missed = None, False
+            self._calm += 1
             self._try_sooner()
             return None
         if self._stopping:
             self._ignored = self._ignored or (self.state.seq, self._speed)
-        self._learn_lead(command)
+        if not self._learn_lead(command):
+            self._calm = 0
         self._missed = True
+        if not self.settled and self._stopping and self.state.seq - self._sent[-1].seq < MOST_LEAD:
+            return None  # what was sent last may not have reached it yet
         moving, ahead = self.moving(self.rows[:0]), self.rows[done:, self.limits.columns]
         found = None if over else breach(self.limits, moving, ahead)
         if found is not None:
@@ -322,8 +336,8 @@ class Plan:
                 return f"the {arm} hand"
         return self.limits.joint_names[int(np.searchsorted(self.limits.columns, column))]
 
-    def _learn_lead(self, command: np.ndarray) -> None:
-        """The robot was not where it was sent: it may do things later than thought.
+    def _learn_lead(self, command: np.ndarray) -> bool:
+        """The robot was not where it was sent: it may do things later than thought, or not even so.
 
         It is the greatest lateness that counts: with a smaller one each order that is later would
         find the arms elsewhere. The first time that may have been once, and what is sent now may
@@ -338,7 +352,8 @@ class Plan:
                 self._next_lead, self._quiet = lead, 0
                 if self._missed:
                     self.lead = lead
-                return
+                return True
+        return False
 
     def _try_sooner(self) -> None:
         """Since a stop begins as much later, the lead goes down again, if that is long enough ago.

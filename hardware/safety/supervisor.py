@@ -226,6 +226,9 @@ class Supervisor:
         assert limits is not None and plan is not None
         state = self._known_state(now_s)
         values = well_formed(limits, chunk.values)
+        if not plan.settled:
+            raise Refusal("execution", "the robot has not been seen to do what it was sent last",
+                          "dropped")  # fmt: skip
         coming = plan.coming()
         late = timely(chunk.seq, len(values) - len(coming), state.seq, self._answered,
                       self._realtime)  # fmt: skip
