@@ -28,10 +28,12 @@ BEFORE_M, INTO_M = 0.15, 0.02
 """How far before the hoop's plane a hand's TCP is, first and when the hand is through it."""
 HAND_M = 0.035
 """How thick a hand is, from its axis."""
-BESIDE_M, BELOW_M = 0.13, 0.09
+BESIDE_M, BELOW_M = 0.14, 0.09
 """Where the second hand goes through, from the first: to its own side, and lower."""
 MEET_M = (0.37, 0.05)
 """Where the first hand takes the hoop to: forward, and on its own side of the middle."""
+FORWARD = 0.35
+"""Share of the way out of it that the second hand takes the hoop forward, off the first."""
 AWAY_M = (0.24, 0.22)
 """Where it goes when it is out of it: its elbow would be at the body before the robot."""
 BEHIND_M = 0.05
@@ -132,11 +134,12 @@ class HandToHand(HumanoidTask):
         low = np.array([x - INTO_M, first[1] - side * BESIDE_M, first[2] - BELOW_M])
         out = np.array([BEFORE_M - INTO_M, 0.0, 0.0])
         sink = np.array([0.0, 0.0, BELOW_M])
+        back, taken = (1.0 - FORWARD) * out, low + sink + FORWARD * out
         swap = [both(first - share * sink, low + share * sink) for share in (0.25, 0.5, 0.75, 1.0)]
         return [
             both(first, low - out - (0.0, side * ASIDE_M, 0.0)), both(first, low), *swap,
-            both(first - sink - out + (0.0, side * ASIDE_M, 0.0), low + sink),
-            both((AWAY_M[0], side * AWAY_M[1], first[2] - BELOW_M), low + sink),
+            both(first - sink - back + (0.0, side * ASIDE_M, 0.0), taken),
+            both((AWAY_M[0], side * AWAY_M[1], first[2] - BELOW_M), taken),
         ]
 
 
