@@ -58,7 +58,7 @@ class Plan:
         """Whether the newest state is not as it was sent; the lead from the next state on."""
         self._quiet, self._patience = 0, QUIET_PERIODS
         self._calm = MOST_LEAD
-        """States running that were as sent, since one that no lateness up to `MOST_LEAD` explains."""
+        """States running that were as sent, since one that no lateness that is learnt explains."""
         self._seen: tuple[WorldState, list[np.ndarray]] | None = None
         """The newest state that came and what was executed by then, while a later one is presumed
         in its place."""

@@ -424,6 +424,20 @@ def test_arms_may_lag_but_not_stray(robot):
     assert told.detail["value"] == pytest.approx(0.06) and told.detail["limit"] == 0.05
 
 
+def test_an_arm_that_does_what_nobody_sent_gets_nothing_new_until_it_does_what_it_is_sent(robot):
+    robot.ask(0, reach(0, 0.2)[:20])
+    for _ in range(45):
+        robot.step()
+    robot.chunk = ActionChunk(robot.seq, np.linspace(robot.executed[-1], HOME, 100))
+    while not [i for d in robot.decisions for i in d.interventions]:
+        robot.step()
+    told = only(robot.ask(robot.seq, np.tile(robot.executed[-1], (10, 1))))
+    assert (told.action, told.kind) == ("dropped", "execution")
+    for _ in range(40):
+        robot.step()
+    assert robot.ask(robot.seq, np.tile(robot.executed[-1], (10, 1))).interventions == ()
+
+
 def test_distances_count_from_where_the_arms_are(robot):
     """A hand that hangs 2 cm lower than it was told to be must not be led on towards the table."""
     before, after = at("left", 0.45, 0.3, 0.08), at("left", 0.5, 0.3, 0.015)
