@@ -19,8 +19,10 @@ DOMAINS = range(1, 101)
 def pytest_configure() -> None:
     """Take Ctrl-C again where a shell started the tests in the background, which ignores it.
 
-    What the tests start would inherit that.
+    What the tests start would inherit that. One thread is enough for networks as small as ours:
+    more wait for each other on a busy machine, and take three times as much of it.
     """
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
