@@ -13,8 +13,17 @@ import torch
 from torch import Tensor
 
 from bench_tasks.errors import BenchError, UsageError
+from bench_tasks.robots import embodiments
 from bench_tasks.verdicts.dreams import DREAM
-from bench_tasks.vocabulary import ActionChunk, Metadata, Observation, Plan, Scene, WorldState
+from bench_tasks.vocabulary import (
+    FR3_PAIR,
+    ActionChunk,
+    Metadata,
+    Observation,
+    Plan,
+    Scene,
+    WorldState,
+)
 from policies.pictures import rgb
 from policies.sentences import embed
 from policies.wam.checkpoint import Checkpoint, load_checkpoint
@@ -91,6 +100,7 @@ class WamPolicy:
             zlib.crc32(f"{scene.task} {seed}".encode())
         )
         self._periods = round(1e9 / self.shape.rows_hz / scene.control_period_ns)
+        self._robot = embodiments.get(FR3_PAIR)
         self._window: list[Cache] = []
         self._watch: Watch | None = None
         if self.options.dream:
@@ -157,7 +167,9 @@ class WamPolicy:
         points = np.concatenate([state.command[None], rows[:count]])
         share = np.arange(1, self._periods + 1)[:, None] / self._periods
         lines = points[:-1, None] + share * np.diff(points, axis=0)[:, None]
-        return lines.reshape(-1, points.shape[1])
+        # A network's numbers end a little beyond what an arm can do; what checks commands would
+        # stop it there, and the simulated arms stop at their range by themselves.
+        return np.clip(lines.reshape(-1, points.shape[1]), self._robot.low, self._robot.high)
 
 
 def _steps(path: Path, recipe: dict[str, Any], asked: int) -> int:

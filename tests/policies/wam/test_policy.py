@@ -15,8 +15,15 @@ from tiny_wam import TINY, steady_checkpoint  # noqa: E402
 
 from bench_tasks.errors import BenchError, UsageError  # noqa: E402
 from bench_tasks.execution import CALL, Execution  # noqa: E402
+from bench_tasks.robots import embodiments  # noqa: E402
 from bench_tasks.verdicts.dreams import DREAM, dreams_of  # noqa: E402
-from bench_tasks.vocabulary import Event, Observation  # noqa: E402
+from bench_tasks.vocabulary import (  # noqa: E402
+    ACTION_SIZE,
+    FR3_PAIR,
+    GRIPPER_COLUMNS,
+    Event,
+    Observation,
+)
 from policies import make_policy  # noqa: E402
 from policies.execution import ExecutedPolicy  # noqa: E402
 from policies.wam.policy import WamOptions, WamPolicy  # noqa: E402
@@ -226,7 +233,9 @@ def test_a_binding_prefix_is_continued_and_a_free_one_changes_nothing(
     policy = WamPolicy(WamOptions(checkpoint, steps=3, execute=4))
     seen = Observation(state, world.capture(policy.metadata.cameras))
     answers = []
-    prefix = np.tile(state.command, (12, 1)) + 0.01 * np.arange(1, 13)[:, None]
+    change = np.full(ACTION_SIZE, 0.005)
+    change[GRIPPER_COLUMNS] *= -1  # open wide already
+    prefix = state.command + change * np.arange(1, 13)[:, None]
     for weights in (None, np.zeros(12), np.ones(12)):
         policy.reset(scene, 0)
         every = policy._periods
@@ -257,3 +266,22 @@ def test_with_a_single_step_chunks_are_blended_for_nothing_can_be_continued(
         calls.append(chunk.detail[CALL])
         world.step(chunk)
     assert all(call["blended"] > 0 and not call["inpainted"] for call in calls[1:]), calls
+
+
+def test_what_it_asks_for_is_within_what_the_arms_can_do(
+    no_weights, world, checkpoint, monkeypatch
+):
+    """A network's openings end a hair below 0 and above 0.08, which a safety node refuses."""
+    robot = embodiments.get(FR3_PAIR)
+    policy = WamPolicy(WamOptions(checkpoint, steps=1))
+    beyond = np.concatenate([robot.low - 0.01, robot.high + 0.01]).reshape(2, -1)
+    monkeypatch.setattr(
+        type(policy._made.scaler), "commands",
+        lambda _, rows, state: np.tile(beyond, (len(rows), 1)),
+    )  # fmt: skip
+    ((seen, chunk),) = roll(world, policy, 1)
+    first = policy._periods - 1
+    np.testing.assert_array_equal(chunk.values[first], robot.low)
+    np.testing.assert_array_equal(chunk.values[first + policy._periods], robot.high)
+    assert ((robot.low <= chunk.values) & (chunk.values <= robot.high)).all()
+    assert seen.state.seq == 0
