@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import fields
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from bench_tasks.probes.tables import Row
 
 __all__ = ["add", "check_live", "played", "renderer", "run", "run_path"]
+
+MOST_BYTES = 160
+"""Of a name of a folder or file: a file system takes 255, some of them are endings."""
 
 
 def add(parser: argparse.ArgumentParser, number: Callable, names: Callable) -> None:
@@ -213,14 +217,19 @@ def played(
         (probe, memory, seed): Path(f"{run_path(out, probe, memory + models, seed)}{SUFFIX}")
         for probe in kinds for seed in seeds for memory in memories
     }  # fmt: skip
-    for path in paths.values():
+    for one, path in paths.items():
         if path.exists():
             raise UsageError(f"{path} exists already: choose another folder")
+        same = next(other for other in paths if paths[other] == path)
+        if same != one:
+            raise UsageError(f"{' '.join(map(str, same))} and {' '.join(map(str, one))} would "
+                             f"have the same file {path}")  # fmt: skip
     render = renderer(pictures, kinds.values())
     runs: list[Run] = []
     for (probe, spec, seed), path in paths.items():
         store = path.with_suffix(".sqlite")
         writer = RunWriter(path, probe, f"{spec}{models}", seed)
+        _clear(store)  # A killed run's: what it had heard would be known before it is said.
         memory = make_memory(spec, store, reader=reads)
         size = None
         try:
@@ -233,11 +242,15 @@ def played(
         finally:
             memory.close()
             writer.close(size)
-            for file in path.parent.glob(f"{store.name}*"):
-                file.unlink()
+            _clear(store)
         runs.append(read_run(path))
         done(runs[-1])
     return runs
+
+
+def _clear(store: Path) -> None:
+    for file in store.parent.glob(f"{store.name}*"):
+        file.unlink()
 
 
 def run_path(out: Path, probe: str, memory: str, seed: int) -> Path:
@@ -291,4 +304,7 @@ def _write(args: argparse.Namespace) -> int:
 
 
 def _slug(spec: str) -> str:
-    return re.sub(r"\W+", "-", spec).strip("-")
+    name = re.sub(r"\W+", "-", spec).strip("-")
+    if len(name.encode()) > MOST_BYTES:
+        name = f"{name[: MOST_BYTES // 4]}-{sha256(spec.encode()).hexdigest()[:12]}"
+    return name

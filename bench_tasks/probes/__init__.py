@@ -68,13 +68,19 @@ def make_probe(spec: str, **more: Any) -> ProbeKind:
     for what in more:
         if what not in inspect.signature(kind).parameters:
             raise UsageError(f"probe {name} takes no {what}")
-    return kind(build(name, kind.Options, options, "probe"), **more)
+    try:
+        return kind(build(name, kind.Options, options, "probe"), **more)
+    except OSError as error:
+        raise UsageError(f"probe {name}: cannot read {error.filename}: {error.strerror}") from None
 
 
 def report(spec: str, runs: list[Run]) -> dict[str, float | None]:
     """What a probe measures besides what all do; {} when that is nothing, or nothing was played."""
     name = spec.partition(":")[0]
-    return _load(REPORTS[name])(runs) if name in REPORTS and runs else {}
+    try:
+        return _load(REPORTS[name])(runs) if name in REPORTS and runs else {}
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise UsageError(f"{spec}: a run has not what {name} is measured by: {error!r}") from None
 
 
 def _load(where: str) -> Any:

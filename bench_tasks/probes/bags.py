@@ -18,9 +18,17 @@ from bench_tasks.errors import UsageError
 from bench_tasks.manifest import read_json
 from bench_tasks.probes.messages import SHOWN, TALK, Hearing
 from bench_tasks.probes.player import Record
-from bench_tasks.probes.runs import Run
+from bench_tasks.probes.runs import Run, each_once
 from bench_tasks.probes.stills import Render
-from bench_tasks.probes.stream import Asked, Item, Probe, Reply, step_from_json, step_to_json
+from bench_tasks.probes.stream import (
+    Asked,
+    Item,
+    Probe,
+    checked,
+    reply_from,
+    step_from_json,
+    step_to_json,
+)
 from bench_tasks.vocabulary import Event
 
 __all__ = [
@@ -56,10 +64,7 @@ def read_bag(path: Path) -> Run:
 
     UsageError names what is missing, or cannot be read.
     """
-    head = read_json(path / "manifest.json")
-    for name, kind in (("probe", str), ("memory", str), ("seed", int)):
-        if not isinstance(head.get(name), kind):
-            raise UsageError(f"{path / 'manifest.json'}: {name!r} is missing or no {kind.__name__}")
+    head = _head(path)
     hearing, items, events = Hearing(), [], []
     problems: list[str] = []
     try:
@@ -68,15 +73,25 @@ def read_bag(path: Path) -> Run:
                 events.append(cdr.decode_event(message.data))
                 continue
             (hearing.said if message.topic == TALK else hearing.shown)(message.data)
-            items.extend(hearing.take())
+            items.extend(map(checked, hearing.take()))
         records, storage = _records(items, events)
-    except (ValueError, KeyError, TypeError) as error:
+        each_once(records)
+    except (ValueError, KeyError, TypeError, AttributeError, UsageError) as error:
         raise UsageError(f"{path}: {error}") from None
     if hearing.waiting:
         problems.append(f"picture {hearing.waiting!r} is missing")
     if problems and storage is not None:
         raise UsageError(f"{path}: {'; '.join(problems)}")
     return Run(head["probe"], head["memory"], head["seed"], tuple(records), storage)
+
+
+def _head(path: Path) -> dict[str, Any]:
+    """A bag's manifest, which names probe, memory and seed; UsageError when one is not there."""
+    head = read_json(path / "manifest.json")
+    for name, kind in (("probe", str), ("memory", str), ("seed", int)):
+        if not isinstance(head.get(name), kind):
+            raise UsageError(f"{path / 'manifest.json'}: {name!r} is missing or no {kind.__name__}")
+    return head
 
 
 def _records(items: list[Item], events: list[Event]) -> tuple[list[Record], int | None]:
@@ -97,10 +112,9 @@ def _records(items: list[Item], events: list[Event]) -> tuple[list[Record], int 
         data: dict[str, Any] = event.data
         if event.kind == ANSWERED:
             hear(data["after"], data["observed_s"])
-            reply = data["reply"]
             records.append(Record(
-                step_from_json(data["asked"]), Reply(**{**reply, "used": tuple(reply["used"])}),
-                data["seconds"], data["error"],
+                step_from_json(data["asked"]), reply_from(data["reply"]),
+                float(data["seconds"]), str(data["error"]),
             ))  # fmt: skip
         elif event.kind == OVER:
             hear(data["after"], data["observed_s"])
@@ -131,7 +145,7 @@ class BagProbe:
         self._bags: dict[int, Path] = {}
         names = set()
         for path in probe_bags(folder):
-            head = read_json(path / "manifest.json")
+            head = _head(path)
             names.add(head["probe"])
             self._bags.setdefault(head["seed"], path)
         if len(names) != 1:
@@ -143,7 +157,10 @@ class BagProbe:
         if seed not in self._bags:
             there = ", ".join(map(str, sorted(self._bags)))
             raise UsageError(f"probe bag: no bag of seed {seed}: choose from {there}")
-        return _replayed(read_bag(self._bags[seed]))
+        run = read_bag(self._bags[seed])
+        if run.storage_bytes is None:
+            raise UsageError(f"probe bag: {self._bags[seed]} was broken off: not all is in it")
+        return _replayed(run)
 
 
 def _replayed(run: Run) -> Iterator:

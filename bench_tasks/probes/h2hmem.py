@@ -18,7 +18,15 @@ from typing import Any
 from bench_tasks.errors import UsageError
 from bench_tasks.probes.conversation_state import DAY_NS, SECOND_NS, START_NS
 from bench_tasks.probes.stills import Render
-from bench_tasks.probes.stream import NOT_MENTIONED, Asked, Item, Picture, Probe, Query
+from bench_tasks.probes.stream import (
+    NOT_MENTIONED,
+    Asked,
+    Item,
+    Picture,
+    Probe,
+    Query,
+    checked,
+)
 
 __all__ = ["EXTRA", "Dialogue", "H2HMem", "Options", "read_dialogue", "type_of"]
 
@@ -122,11 +130,16 @@ def read_dialogue(folder: Path, captions: bool = False) -> Dialogue:
     everything = [item for said in found.items.values() for item in said]
     at = {item.id: k for k, item in enumerate(everything)}
     people = len({item.speaker for item in everything})
+    taken: set[str] = set()
     for path in sessions:
         for number, raw in enumerate(_questions(path, found.faults)):
             where = f"{_name(path)}/questions.json question {number + 1}"
             try:
-                asked = _asked(raw, path, number, captions, found, people)
+                asked = checked(_asked(raw, path, number, captions, found, people))
+                if asked.query.id in taken:
+                    raise ValueError(f"id {asked.query.id!r} is taken")
+                if lost := [one for one in asked.evidence if one not in at]:
+                    raise ValueError(f"its evidence {lost[0]!r} was not said")
             except (KeyError, TypeError, ValueError, AttributeError) as error:
                 found.faults.append(f"{where}: left out, malformed ({_why(error)})")
                 continue
@@ -136,6 +149,7 @@ def read_dialogue(folder: Path, captions: bool = False) -> Dialogue:
                 first = min(at[one] for one in asked.evidence)
                 waited = (asked.query.stamp_ns - everything[first].stamp_ns) / SECOND_NS
                 asked.tags.update(turns=len(heard) - first, seconds=round(waited))
+            taken.add(asked.query.id)
             found.asked.setdefault(path.name, []).append(asked)
     return found
 
@@ -176,6 +190,8 @@ def _read_session(path: Path, now: int, captions: bool, found: Dialogue) -> int:
         day = now + DAY_NS
     turns = raw.get("dialogue")
     said = found.items.setdefault(path.name, [])
+    before = {item.id: item.stamp_ns for items in found.items.values() for item in items}
+    ids, last = set(before), max(before.values(), default=0)
     for number, turn in enumerate(turns if isinstance(turns, list) else []):
         where = f"{_name(path)} turn {number + 1}"
         try:
@@ -187,9 +203,21 @@ def _read_session(path: Path, now: int, captions: bool, found: Dialogue) -> int:
         picture = _picture(path, image, captions, where, found.faults)
         if content.get("caption") and (captions or not image):
             picture = Picture(image, b"", "", str(content["caption"]))
-        at = int(turn.get(EXTRA, {}).get("stamp_ns", day + number * TURN_S * SECOND_NS))
-        name = str(turn.get(EXTRA, {}).get("id", f"{path.name}-{number + 1:03d}"))
-        said.append(Item(name, at, path.name, speaker, text, picture))
+        ours = turn.get(EXTRA, {})
+        try:
+            at = ours.get("stamp_ns", day + number * TURN_S * SECOND_NS)
+            name = str(ours.get("id", f"{path.name}-{number + 1:03d}"))
+            if not name or name in ids:
+                raise ValueError(f"id {name!r} is {'taken' if name else 'none'}")
+            item = checked(Item(name, at, path.name, speaker, text, picture))
+            if at < last:
+                raise ValueError("stamp_ns goes back")
+        except (TypeError, ValueError, AttributeError) as error:
+            found.faults.append(f"{where}: left out, malformed ({_why(error)})")
+            continue
+        last = at
+        ids.add(name)
+        said.append(item)
     return said[-1].stamp_ns if said else now
 
 
@@ -217,7 +245,7 @@ def _picture(
             if file.exists():
                 return Picture(name, b"", "", file.read_text(encoding="utf-8").strip())
         return None  # told once per picture would be told for all: nobody has made captions
-    files = sorted((session / "image").glob("*"))
+    files = sorted(file for file in (session / "image").glob("*") if file.is_file())
     exact = [file for file in files if file.name == inside.name]
     alike = [f for f in files if f.stem == inside.stem and f.suffix.lower() in _IMAGES]
     if not exact and alike:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bench_tasks.probes.stream import Item, Probe, Reply, Step
+from bench_tasks.probes.stream import Item, Probe, Reply, Step, checked
 from bench_tasks.protocols import Memory
 
 __all__ = ["Record", "play", "storage_bytes"]
@@ -76,7 +76,7 @@ def play(
         if tell is not None:
             tell(step.evidence)
         query = step.query
-        reply, took, error = timed(lambda query=query: memory.answer(query))
+        reply, took, error = timed(lambda query=query: checked(memory.answer(query)))
         reply = reply or Reply("", 0.0, abstained=True)
         add(Record(step, reply, took, error))
 

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Generator
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+import math
+from collections.abc import Callable, Generator
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, TypeVar
 
 from bench_tasks.errors import UsageError
 
 __all__ = [
     "NOT_MENTIONED", "UNKNOWN", "Asked", "Item", "Picture", "Probe", "Query", "Reply", "Step",
-    "refusal_of", "step_from_json", "step_to_json",
+    "checked", "refusal_of", "reply_from", "step_from_json", "step_to_json",
 ]  # fmt: skip
 
 NOT_MENTIONED = "Not mentioned"
@@ -121,18 +122,86 @@ def step_from_json(line: str) -> Step:
     try:
         ((kind, raw),) = json.loads(line).items()
         if kind == "item":
-            return replace(Item(**raw), picture=_picture(raw["picture"]))
+            return checked(replace(Item(**raw), picture=_picture(raw["picture"])))
         if kind == "asked":
             query = Query(**raw["query"])
-            query = replace(query, choices=tuple(query.choices), picture=_picture(query.picture))
-            asked = Asked(**{**raw, "query": query})
-            return replace(asked, evidence=tuple(asked.evidence))
+            query = replace(query, choices=_tuple(query.choices), picture=_picture(query.picture))
+            asked = Asked(**{**raw, "query": checked(query)})
+            return checked(replace(asked, evidence=_tuple(asked.evidence)))
         raise ValueError(f"a step is an item or asked, not {kind!r}")
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise UsageError(f"malformed step of a probe: {error}") from None
 
 
+def reply_from(raw: Any) -> Reply:
+    """A reply from its JSON object. UsageError says what is malformed."""
+    try:
+        return checked(Reply(**{**raw, "used": _tuple(raw["used"])}))
+    except (KeyError, TypeError, ValueError) as error:
+        raise UsageError(f"malformed reply: {error}") from None
+
+
 def _picture(raw: Any) -> Picture | None:
     if raw is None:
         return None
-    return Picture(**{**raw, "data": base64.b64decode(raw["data"], validate=True)})
+    return checked(Picture(**{**raw, "data": base64.b64decode(raw["data"], validate=True)}))
+
+
+def _tuple(raw: Any) -> tuple:
+    """A list as a tuple; all else as it is, and not the letters of a word one by one."""
+    return tuple(raw) if isinstance(raw, list | tuple) else raw
+
+
+_Part = TypeVar("_Part", Picture, Item, Query, Reply, Asked)
+
+
+def checked(part: _Part) -> _Part:
+    """The same, if each of its fields holds what it is declared to; ValueError names one not so."""
+    for one in fields(part):
+        what, holds = _TYPES[str(one.type)]
+        if not holds(value := getattr(part, one.name)):
+            raise ValueError(f"{one.name} must be {what}, got {value!r:.80}")
+    if isinstance(part, Asked):
+        for name in ("turns", "seconds"):
+            if not _number(part.tags.get(name, 0)):
+                raise ValueError(f"tag {name} must be a number, got {part.tags[name]!r:.80}")
+        json.dumps(part.tags, ensure_ascii=False).encode()
+        if not 0 <= part.chance <= 1:
+            raise ValueError(f"chance must be in [0, 1], got {part.chance}")
+    return part
+
+
+def _text(value: Any) -> bool:
+    try:
+        return isinstance(value, str) and bool(value.encode() or True)
+    except UnicodeEncodeError:  # Half of a pair of surrogates: nothing can store or print it.
+        return False
+
+
+def _texts(value: Any) -> bool:
+    return isinstance(value, tuple) and all(map(_text, value))
+
+
+def _whole(value: Any) -> bool:
+    return type(value) is int and -(2**63) <= value < 2**63
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and type(value) is not bool and math.isfinite(value)
+
+
+_TYPES: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "str": ("a text", _text),
+    "str | None": ("a text or nothing", lambda value: value is None or _text(value)),
+    "int": ("a whole number of 64 bits", _whole),
+    "float": ("a finite number", _number),
+    "bool": ("true or false", lambda value: isinstance(value, bool)),
+    "bytes": ("bytes", lambda value: isinstance(value, bytes)),
+    "tuple[str, ...]": ("a list of texts", _texts),
+    "dict[str, Any]": ("an object", lambda value: isinstance(value, dict)),
+    "Picture | None": (
+        "a picture or nothing", lambda value: value is None or isinstance(value, Picture)
+    ),
+    "Query": ("a question", lambda value: isinstance(value, Query)),
+}  # fmt: skip
+"""A field's type as it is written -> what that is called, and whether a value is of it."""

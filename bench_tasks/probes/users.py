@@ -121,9 +121,11 @@ def _user(raw: dict[str, Any], where: str) -> User:
             at = periods[-1].end_ns if periods else start - 30 * DAY_NS
             periods.append(_period(period, at, schema, f"period {k}", faults))
         questions = [_question(qa, schema, k, faults) for k, qa in enumerate(raw["qas"])]
+        profile = dict(raw.get("user_profile") or {})
+        json.dumps(raw, ensure_ascii=False).encode()
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise UsageError(f"{where} is malformed: {error!r}") from None
-    found = User(str(raw.get("id", "")), start, dict(raw.get("user_profile") or {}), schema,
+    found = User(str(raw.get("id", "")), start, profile, schema,
                  tuple(periods), tuple(q for q in questions if q is not None))
     faults += _never_said(found)
     lines = tuple(f"{where}: {line}" for line in faults)

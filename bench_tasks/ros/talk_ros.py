@@ -21,7 +21,7 @@ from bench_tasks.probes.messages import (
     encode_item,
     encode_picture,
 )
-from bench_tasks.probes.stream import Item, Query, Reply
+from bench_tasks.probes.stream import Item, Query, Reply, reply_from
 from bench_tasks.ros.node_ros import (
     TRACK,
     BenchNode,
@@ -94,8 +94,7 @@ def query_of(request: Ask.Request, raw: dict[str, Any]) -> Query:
 
 def reply_to(text: str) -> Reply:
     """The reply in an answer of `/memory/ask`."""
-    raw = json.loads(text)
-    return Reply(**{**raw, "used": tuple(raw["used"])})
+    return reply_from(json.loads(text))
 
 
 class TopicMemory:

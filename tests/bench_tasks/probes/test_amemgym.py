@@ -515,3 +515,11 @@ def test_the_same_seed_gives_the_same_talk_and_steps_are_read_as_written():
     again = [step_to_json(r.step) for r in played(AMemGym(), 4)]
     assert first == again and first != [step_to_json(s) for s in silent(5)]
     assert [step_to_json(step_from_json(line)) for line in first] == first
+
+
+@pytest.mark.parametrize("key, wrong", [("user_profile", "Maria"), ("id", "\ud800")])
+def test_a_profile_that_is_none_and_text_that_is_none_are_one_line(tmp_path, key, wrong):
+    data = json.loads(json.dumps(PUBLISHED))
+    data[0][key] = wrong
+    with pytest.raises(UsageError, match="is malformed"):
+        published(tmp_path, data)

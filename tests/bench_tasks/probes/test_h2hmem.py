@@ -213,3 +213,38 @@ def test_what_cannot_be_is_told_in_one_line(tmp_path, dialogue):
         make_probe(f"h2hmem:dir={dialogue}").steps(1)
     with pytest.raises(UsageError, match="dialogue1 exists already"):
         write_dialogue([], dialogue)
+
+
+@pytest.mark.parametrize("ours, says", [
+    ("x", "'str' object has no attribute 'get'"),
+    ({"stamp_ns": "x"}, "stamp_ns must be a whole number of 64 bits, got 'x'"),
+    ({"stamp_ns": 10**30}, "stamp_ns must be a whole number of 64 bits, got 1000"),
+    ({"stamp_ns": 5}, "stamp_ns goes back"),
+    ({"id": ""}, "id '' is none"),
+    ({"id": "session1-001"}, "id 'session1-001' is taken"),
+])  # fmt: skip
+def test_what_is_wrong_under_our_own_key_is_one_line_too(dialogue, ours, says):
+    path = dialogue / "scenes" / "session1" / "session.json"
+    raw = json.loads(path.read_text())
+    raw["dialogue"][1]["bench_tasks"] = ours
+    path.write_text(json.dumps(raw))
+    found = read_dialogue(dialogue)
+    assert [line for line in found.faults if says in line] == [
+        f"dialogue1/session1 turn 2: left out, malformed ({line.split('(', 1)[1]}"
+        for line in found.faults]  # fmt: skip
+    assert [item.text for item in found.items["session1"]] == ["Look, my kite."]
+
+
+def test_text_that_is_none_and_evidence_that_was_not_said_are_left_out(dialogue):
+    path = dialogue / "scenes" / "session2"
+    raw = json.loads((path / "session.json").read_text())
+    raw["dialogue"].append(turn("Ole", "\ud800"))
+    (path / "session.json").write_text(json.dumps(raw))
+    more = question("What?", "Torn", "Unimodal", "session2", bench_tasks={"evidence": ["no"]})
+    (path / "questions.json").write_text(json.dumps({"questions": [more]}))
+    (path / "image" / "1.png").mkdir()
+    found = read_dialogue(dialogue)
+    assert found.faults == [
+        "dialogue1/session2 turn 2: left out, malformed (text must be a text, got '\\ud800')",
+        "dialogue1/session2/questions.json question 1: left out, malformed "
+        "(its evidence 'no' was not said)"]  # fmt: skip

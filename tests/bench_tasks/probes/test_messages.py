@@ -118,3 +118,31 @@ def test_a_folder_with_no_bag_or_bags_of_several_probes_is_refused(tmp_path):
     (tmp_path / "one" / "manifest.json").write_text(json.dumps([1]))
     with pytest.raises(UsageError):
         make_probe(f"bag:dir={tmp_path}")
+
+
+def test_a_bag_with_a_question_twice_or_a_reply_of_another_type_is_one_line(tmp_path):
+    for name, reply, times, says in (
+        ("twice", REPLY, 2, "question 'q' is there twice"),
+        ("typed", Reply("x", float("nan")), 1, "malformed reply: confidence must be a finite"),
+    ):
+        path = tmp_path / name
+        writer = BagWriter(path, {"probe": "p", "memory": "m", "seed": 4})
+        for said, picture in messages(ITEMS):
+            writer.write(TALK, TALK_TYPE, said, 1)
+            if picture:
+                writer.write(SHOWN, PICTURE_TYPE, picture, 1)
+        for _ in range(times):
+            event = answered(Record(ASKED, reply), 4, 0.0)
+            writer.write(EVENTS, EVENT_TYPE, cdr.encode_event(event), 3)
+        writer.close()
+        with pytest.raises(UsageError, match=f"{name}: {says}"):
+            read_bag(path)
+
+
+def test_a_bag_that_was_broken_off_is_no_shorter_conversation(tmp_path):
+    bag(tmp_path / "cut", over=False)
+    with pytest.raises(UsageError, match="cut was broken off"):
+        make_probe(f"bag:dir={tmp_path}").steps(4)
+    bag(tmp_path / "head", head={"probe": "p", "memory": "m", "seed": "4"})
+    with pytest.raises(UsageError, match="'seed' is missing or no int"):
+        make_probe(f"bag:dir={tmp_path}")

@@ -5,10 +5,12 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import random
+from pathlib import Path
 
 import pytest
 
-from bench_tasks.errors import UsageError
+from bench_tasks.commands.remember import played, run_path
+from bench_tasks.errors import BenchError, UsageError
 from bench_tasks.probes import REPORTS, make_probe
 from bench_tasks.probes.player import Record, play, storage_bytes
 from bench_tasks.probes.runs import Run, RunWriter, read_run
@@ -23,6 +25,7 @@ from bench_tasks.probes.scores import (
 )
 from bench_tasks.probes.stream import NOT_MENTIONED, Asked, Item, Query, Reply
 from bench_tasks.probes.tables import rows_of, tables
+from policies.memory import make_memory
 from tests.bench_tasks.probes.conversation_solver import Solver
 
 
@@ -217,7 +220,7 @@ def test_the_best_constant_answer_is_found():
 
 
 def test_what_is_not_scored_is_played_and_kept_but_no_question(tmp_path):
-    turn = dataclasses.replace(ask("", turn=1), scored=False)
+    turn = dataclasses.replace(ask("", turn=1), query=Query("t", 0, "?"), scored=False)
     records = [Record(ask("a", "a", "b"), Reply("a")), Record(turn, Reply("Hm?"))]
     assert (score(records).count, score(records).right) == (1, 1)
     assert split(records)["kind"]["UPR"].count == 1
@@ -243,3 +246,114 @@ def test_what_a_probe_alone_measures_is_shown_in_a_table_of_its_own(monkeypatch)
 
 def questions_and_none(runs):
     return {"questions": float(sum(len(run.asked) for run in runs)), "nothing": None}
+
+
+def lines_of(tmp_path):
+    path = tmp_path / "p-0" / "m.run.jsonl"
+    writer = RunWriter(path, "conversations:mode=text", "m", 0)
+    memory = Solving()
+    memory.answer = lambda query: Reply("tea")
+    steps = (step for step in (Item("i", 5, "s", "Ana", "Tea."), ask("tea", "tea", "milk")))
+    steps = (dataclasses.replace(s, query=dataclasses.replace(s.query, stamp_ns=6))
+             if isinstance(s, Asked) else s for s in steps)  # fmt: skip
+    for step in steps:
+        reply = memory.answer(step) if isinstance(step, Asked) else None
+        writer.keep(Record(step, reply))
+    writer.close(7)
+    return path, path.read_text().splitlines()
+
+
+@pytest.mark.parametrize("old, new, says", [
+    ('"gold": "tea"', '"gold": 3', "line 3: .*gold must be a text, got 3"),
+    ('"gold": "tea"', '"gold": "\\ud800"', "line 3: .*gold must be a text"),
+    ('"chance": 0.25', '"chance": NaN', "line 3: .*chance must be a finite number"),
+    ('"chance": 0.25', '"chance": 2', "line 3: .*chance must be in"),
+    ('"choices": ["tea", "milk"]', '"choices": "tea"', "line 3: .*choices must be a list of texts"),
+    ('"tags": {}', '"tags": {"turns": "x"}', "line 3: .*tag turns must be a number"),
+    ('"stamp_ns": 5', '"stamp_ns": "5"', "line 2: .*stamp_ns must be a whole number"),
+    ('"stamp_ns": 5', f'"stamp_ns": {10**30}', "line 2: .*stamp_ns must be a whole number"),
+    ('"session": "s"', '"session": []', "line 2: .*session must be a text"),
+    ('"confidence": 1.0', '"confidence": null', "line 3: .*confidence must be a finite number"),
+    ('"seed": 0', '"seed": true', "line 1: seed must be of type int"),
+    ('"memory": "m"', '"memory": []', "line 1: memory must be of type str"),
+    ('"storage_bytes": 7', '"storage_bytes": -7', "line 4: storage_bytes must be 0 or more"),
+])  # fmt: skip
+def test_a_run_edited_by_hand_is_one_line(tmp_path, old, new, says):
+    path, lines = lines_of(tmp_path)
+    text = "\n".join(lines)
+    assert old in text
+    path.write_text(text.replace(old, new) + "\n")
+    with pytest.raises(UsageError, match=f"m.run.jsonl.*{says}"):
+        read_run(path)
+
+
+def test_what_is_copied_into_a_run_does_not_count_twice(tmp_path):
+    path, lines = lines_of(tmp_path)
+    for again, says in ((1, "item 'i' is there twice"), (2, "question 'q.*' is there twice"),
+                        (3, "line 5: the run had ended before")):  # fmt: skip
+        path.write_text("\n".join([*lines[: again + 1], *lines[again:]]) + "\n")
+        with pytest.raises(UsageError, match=says):
+            read_run(path)
+
+
+def test_wherever_a_run_was_cut_it_was_broken_off(tmp_path):
+    path, lines = lines_of(tmp_path)
+    whole = path.read_text()
+    for size in range(len(whole)):
+        path.write_text(whole[:size])
+        run = read_run(path)
+        assert run.storage_bytes is None
+        assert len(run.records) == max(0, whole[:size].count("\n") - 1)
+    assert tables(rows_of([run])).endswith("1 runs were broken off and are not scored\n")
+
+
+def test_of_two_who_write_one_run_one_is_told(tmp_path):
+    path, lines = lines_of(tmp_path)
+    with pytest.raises(UsageError, match="exists already"):
+        RunWriter(path, "other", "m", 0)
+    assert path.read_text().splitlines() == lines
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
+def test_a_full_disk_is_one_line(tmp_path, monkeypatch):
+    writer = RunWriter(tmp_path / "x.run.jsonl", "p", "m", 0)
+    monkeypatch.setattr(writer, "_file", Path("/dev/full").open("w", buffering=1))
+    with pytest.raises(BenchError, match="^cannot write .*: No space left on device$"):
+        writer.keep(Record(Item("i", 1, "s", "Ana", "Hm.")))
+    writer.close()
+
+
+def test_what_a_memory_replies_that_is_no_reply_is_an_error():
+    memory = Solving()
+    for wrong in (None, "tea", Reply(None), Reply("tea", float("nan")), Reply("tea", used="ab")):
+        memory.answer = lambda query, wrong=wrong: wrong
+        (record,) = play((step for step in (ask("tea"),)), memory)
+        assert record.error and record.reply == Reply("", 0.0, abstained=True)
+
+
+TALK = "conversations:mode=text,sessions=2,questions=1,small_talk=1"
+
+
+def test_two_memories_that_would_have_one_file_and_names_too_long_for_one(tmp_path):
+    with pytest.raises(UsageError, match="would have the same file"):
+        played([TALK], ["none", "none:"], range(1), tmp_path, tmp_path)
+    long = "mma:sources=" + "+".join(f"Ana{k}=0.9" for k in range(40))
+    other = long.replace("Ana39", "Ben39")
+    first, second = (run_path(tmp_path, TALK, memory, 0) for memory in (long, other))
+    assert first != second and len(first.name) < 200
+    with pytest.raises(UsageError, match="File name too long"):
+        make_probe(f"h2hmem:dir={'a' * 300}")
+
+
+def test_what_a_killed_run_had_heard_is_not_known_to_the_next(tmp_path):
+    played([TALK], ["full"], range(1), tmp_path / "a", tmp_path)
+    left = run_path(tmp_path / "b", TALK, "full", 0).with_suffix(".run.sqlite")
+    left.parent.mkdir(parents=True)
+    memory = make_memory("full", left)
+    memory.observe(Item("s01-0000", 1, "s01", "Ana", "Something else."))
+    memory.close()
+    first, second = (
+        [(r.step, r.reply, r.error) for r in played([TALK], ["full"], range(1), out, tmp_path)[0]
+         .records] for out in (tmp_path / "c", tmp_path / "b")
+    )  # fmt: skip
+    assert first == second and not any(error for *_, error in first)
