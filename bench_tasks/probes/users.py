@@ -151,6 +151,9 @@ def _period(
         # An hour is more than any session lasts: stamps grow whatever the data say.
         at = max(at, sessions[-1].stamp_ns + 3600 * SECOND_NS if sessions else after_ns)
         exposed = {str(a): str(v) for a, v in (session.get("exposed_states") or {}).items()}
+        for name in [name for name in exposed if name not in schema]:
+            faults.append(f"{where}: a session shows {name!r}, which is no variable, left out")
+            del exposed[name]
         for name, value in exposed.items():
             if state.get(name) != value:
                 faults.append(f"{where}: a session shows {name} as {value!r}, at the end it is "

@@ -21,7 +21,7 @@ from bench_tasks.probes.messages import (
     encode_item,
     encode_picture,
 )
-from bench_tasks.probes.stream import Item, Query, Reply, reply_from
+from bench_tasks.probes.stream import Item, Query, Reply, checked, reply_from
 from bench_tasks.ros.node_ros import (
     TRACK,
     BenchNode,
@@ -85,11 +85,15 @@ class Listener:
 
 
 def query_of(request: Ask.Request, raw: dict[str, Any]) -> Query:
-    """The question of a request to `/memory/ask`; `raw` are its words."""
+    """The question of a request to `/memory/ask`; `raw` are its words, ValueError if malformed."""
     picture = decode_picture(from_message(request.images[0])) if request.images else None
     if picture is not None:
         picture = type(picture)(picture.name, picture.data, picture.format, raw["caption"])
-    return Query(raw["id"], raw["stamp_ns"], raw["text"], tuple(raw["choices"]), picture)
+    if not isinstance(raw["choices"], list):
+        raise ValueError(f"choices must be a list of texts, got {raw['choices']!r:.80}")
+    return checked(
+        Query(raw["id"], raw["stamp_ns"], raw["text"], tuple(raw["choices"]), picture)
+    )
 
 
 def reply_to(text: str) -> Reply:

@@ -90,3 +90,18 @@ def test_a_run_that_is_cut_off_is_not_scored_and_a_lost_memory_is_named(nodes, t
     assert [run.storage_bytes is None for run in runs][-1]
     (row,) = rows_of(runs)
     assert (row.seeds, row.unfinished) == (len(runs), 1) and row.total.count > 0
+
+
+@pytest.mark.parametrize("wrong, says", [
+    ({"text": 5}, "text must be a text, got 5"), ({"choices": "ab"}, "choices must be a list"),
+    ({"stamp_ns": 10**30}, "stamp_ns must be a whole number"), ({"text": "\ud800"}, "text must be"),
+])  # fmt: skip
+def test_a_question_whose_fields_are_of_other_types_is_malformed(wrong, says):
+    from bench_interfaces.srv import Ask
+
+    from bench_tasks.ros.talk_ros import query_of
+
+    right = {"id": "q", "stamp_ns": 1, "text": "Who?", "choices": ["Ana"], "caption": ""}
+    assert query_of(Ask.Request(), right).choices == ("Ana",)
+    with pytest.raises(ValueError, match=says):
+        query_of(Ask.Request(), right | wrong)

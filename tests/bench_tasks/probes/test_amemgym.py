@@ -523,3 +523,12 @@ def test_a_profile_that_is_none_and_text_that_is_none_are_one_line(tmp_path, key
     data[0][key] = wrong
     with pytest.raises(UsageError, match="is malformed"):
         published(tmp_path, data)
+
+
+def test_what_is_shown_of_no_variable_is_told_and_left_out(tmp_path):
+    data = json.loads(json.dumps(PUBLISHED))
+    data[0]["periods"][0]["sessions"][0]["exposed_states"]["mood"] = "good"
+    probe = published(tmp_path, data)
+    records = played(probe, 0, lambda asked: Reply(asked.gold))
+    assert any("period 0: a session shows 'mood', which is no variable" in f for f in probe.faults)
+    assert all(r.step.tags.get("variable") != "mood" for r in records if isinstance(r.step, Asked))
