@@ -56,6 +56,9 @@ class MemoryNode(BenchNode):
             except Exception as error:  # noqa: BLE001 - other people's code: the next is heard
                 self._errors.append(f"item {item.id}: {type(error).__name__}: {error}")
                 self.get_logger().error(self._errors[-1])
+        while self._listener.lost:
+            self._errors.append(self._listener.lost.pop(0))
+            self.get_logger().error(self._errors[-1])
 
     def _reset(self, request: ResetAgent.Request, response: ResetAgent.Response):
         """With a scene: an empty memory. Without one: close it, and say how large it is."""

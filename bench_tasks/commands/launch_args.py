@@ -126,11 +126,14 @@ class Settings:
 
 
 def whole(name: str, text: str) -> int:
-    """A whole number; UsageError names the argument whose text is none."""
+    """A whole number that a ROS parameter holds; UsageError names the argument that is none."""
     try:
-        return int(text)
+        found = int(text)
     except ValueError:
         raise UsageError(f"{name} must be a whole number, got {text!r}") from None
+    if not -(2**63) <= found < 2**63:
+        raise UsageError(f"{name} must be a whole number of 64 bits, got {text!r}")
+    return found
 
 
 def _seconds(name: str, text: str) -> float:

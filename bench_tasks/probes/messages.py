@@ -73,21 +73,40 @@ class Hearing:
         """Name of the picture that the next item waits for; "" when it waits for none."""
         return self._said[0]["picture"] if self._said else ""
 
+    @property
+    def stuck(self) -> bool:
+        """Whether something was said that waits for a picture, once `take` has been called."""
+        return bool(self._said)
+
     def take(self) -> Iterator[Item]:
         """The items that are complete, in the order in which they were said."""
         while self._said:
             raw = self._said[0]
-            picture = None
+            seen = None
             if raw["shown"]:
                 come = self._pictures.get(raw["picture"])
                 if not come:
                     return
                 seen = come.popleft()
-                picture = Picture(seen.name, seen.data, seen.format, raw["caption"])
-            elif raw["picture"] or raw["caption"]:
-                picture = Picture(raw["picture"], b"", "", raw["caption"])
-            self._said.popleft()
-            yield Item(
-                raw["id"], join_ns(raw["stamp"]), raw["session"], raw["speaker"], raw["text"],
-                picture, raw["about"] or None,
-            )  # fmt: skip
+            yield _item(self._said.popleft(), seen)
+
+    def unseen(self) -> Item | None:
+        """The next item without the picture that it waits for; None when it waits for none.
+
+        The picture counts as lost; the item has its name and caption.
+        """
+        if not self._said:
+            return None
+        return _item(self._said.popleft(), None)
+
+
+def _item(raw: dict, seen: Picture | None) -> Item:
+    picture = None
+    if seen is not None:
+        picture = Picture(seen.name, seen.data, seen.format, raw["caption"])
+    elif raw["picture"] or raw["caption"]:
+        picture = Picture(raw["picture"], b"", "", raw["caption"])
+    return Item(
+        raw["id"], join_ns(raw["stamp"]), raw["session"], raw["speaker"], raw["text"], picture,
+        raw["about"] or None,
+    )  # fmt: skip

@@ -38,6 +38,8 @@ __all__ = ["Listener", "TopicMemory", "query_of", "reply_to"]
 
 HEAR_S = 30.0
 """How long what was said before a question may be under way."""
+LOST_S = 60.0
+"""After which a picture counts as lost: what was said after it must not wait for it for ever."""
 AT_ONCE = 500
 """Items that are sent before it is made sure that they have come: no queue is as long as a talk."""
 
@@ -52,6 +54,10 @@ class Listener:
         self._shown = unwatched(node, CompressedImage, SHOWN, TRACK, self._by_hand)
         self._hearing = Hearing()
         self.heard = 0
+        self.lost: list[str] = []
+        """What was heard without its picture, a line each; who reads it may empty it."""
+        self._stuck = (-1, 0.0)
+        """So many had been heard when the next one was first seen waiting, and when that was."""
 
     def take(self) -> Iterator[Item]:
         """The items that are complete by now."""
@@ -60,6 +66,14 @@ class Listener:
         for data in take_all(self._shown):
             self._hearing.shown(data)
         for item in self._hearing.take():
+            self.heard += 1
+            yield item
+        heard, since = self._stuck
+        if heard != self.heard or not self._hearing.stuck:
+            self._stuck = (self.heard, time.monotonic())
+        elif time.monotonic() - since > LOST_S and (item := self._hearing.unseen()):
+            name = item.picture.name if item.picture else ""
+            self.lost.append(f"item {item.id}: picture {name!r} did not come in {LOST_S:g} s")
             self.heard += 1
             yield item
 
@@ -82,6 +96,7 @@ class Listener:
             for _ in take_all(subscription):
                 pass
         self._hearing, self.heard = Hearing(), 0
+        self.lost, self._stuck = [], (-1, 0.0)
 
 
 def query_of(request: Ask.Request, raw: dict[str, Any]) -> Query:

@@ -61,6 +61,7 @@ def test_a_real_cell_is_confirmed_by_a_human(settings, tmp_path):
         ({"safety": "true", "limits": "fr3_pair", "tasks": "reach_both_hands"},
          "limits:=fr3_pair are those of another robot: the tasks are for g1"),
         ({"robot": "franka", "vary": "paraphrase,table_height"}, "as it is, got table_height"),
+        ({"seed": "9" * 20}, "seed must be a whole number of 64 bits, got '9999"),
     ],
 )
 def test_what_is_wrong_is_said_before_anything_starts(settings, given, said):

@@ -105,3 +105,27 @@ def test_a_question_whose_fields_are_of_other_types_is_malformed(wrong, says):
     assert query_of(Ask.Request(), right).choices == ("Ana",)
     with pytest.raises(ValueError, match=says):
         query_of(Ask.Request(), right | wrong)
+
+
+def test_a_lost_picture_does_not_hold_up_for_ever_what_is_said_later(monkeypatch):
+    from bench_tasks.probes.messages import encode_item
+    from bench_tasks.probes.stream import Picture
+    from bench_tasks.ros import talk_ros
+
+    items = [Item("a", 1, "s", "Ana", "See.", Picture("a.jpg", b"1")), Item("b", 2, "s", "Ana")]
+    said = [[encode_item(item)[0] for item in items]]
+    monkeypatch.setattr(talk_ros, "unwatched", lambda node, kind, topic, *_: topic)
+    monkeypatch.setattr(
+        talk_ros, "take_all", lambda topic: said.pop() if said and topic == talk_ros.TALK else []
+    )
+    now = [1e6]
+    monkeypatch.setattr(talk_ros.time, "monotonic", lambda: now[0])
+    listener = talk_ros.Listener(None)
+    assert list(listener.take()) == []
+    now[0] += talk_ros.LOST_S
+    assert list(listener.take()) == [] and listener.lost == []
+    now[0] += 1
+    heard = [*listener.take(), *listener.take()]
+    assert [(i.id, i.picture and i.picture.data) for i in heard] == [("a", b""), ("b", None)]
+    assert listener.lost == ["item a: picture 'a.jpg' did not come in 60 s"]
+    assert listener.heard == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -146,3 +147,13 @@ def test_a_bag_that_was_broken_off_is_no_shorter_conversation(tmp_path):
     bag(tmp_path / "head", head={"probe": "p", "memory": "m", "seed": "4"})
     with pytest.raises(UsageError, match="'seed' is missing or no int"):
         make_probe(f"bag:dir={tmp_path}")
+
+
+def test_what_waits_for_a_lost_picture_can_be_had_without_it():
+    hearing = Hearing()
+    for said, _ in messages(ITEMS[:1]):
+        hearing.said(said)
+    assert list(hearing.take()) == [] and hearing.stuck
+    (item,) = ITEMS[:1]
+    assert hearing.unseen() == replace(item, picture=replace(item.picture, data=b"", format=""))
+    assert not hearing.stuck and hearing.unseen() is None
