@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bench_tasks.bags.bag import read_bag
-from bench_tasks.errors import UnscoredError
+from bench_tasks.errors import UnscoredError, UsageError
 from bench_tasks.manifest import read_json
 from bench_tasks.probes.player import Record
 from bench_tasks.probes.preference_state import ASPECTS
@@ -27,12 +27,21 @@ TASK = "lay_out"
 def acted_runs(folder: Path) -> list[Run]:
     """A run for each planner and household whose acts lie in a folder or below.
 
-    An act that cannot be judged, or whose episode failed, was not done.
+    An act that cannot be judged, or whose episode failed, was not done. UsageError when an act is
+    there twice, which would count another time, or a manifest does not say which it is.
     """
     found: dict[tuple[str, int], list[Record]] = {}
+    acts: dict[tuple[str, int], Path] = {}
     for file in sorted(folder.rglob("manifest.json")):
         head = read_json(file)
         if head.get("task") == TASK:
+            act = (head.get("planner"), head.get("seed"))
+            if not isinstance(act[0], str) or type(act[1]) is not int or act[1] < 0:
+                raise UsageError(f"{file}: planner must be a text and seed a whole number, got "
+                                 f"{act[0]!r:.80} and {act[1]!r:.80}")  # fmt: skip
+            if act in acts:
+                raise UsageError(f"{file.parent} is the same act of {act[0]} as {acts[act]}")
+            acts[act] = file.parent
             planner, household, records = _act(file.parent, head)
             found.setdefault((planner, household), []).extend(records)
     return [

@@ -89,7 +89,7 @@ def _head(path: Path) -> dict[str, Any]:
     """A bag's manifest, which names probe, memory and seed; UsageError when one is not there."""
     head = read_json(path / "manifest.json")
     for name, kind in (("probe", str), ("memory", str), ("seed", int)):
-        if not isinstance(head.get(name), kind):
+        if type(head.get(name)) is not kind:
             raise UsageError(f"{path / 'manifest.json'}: {name!r} is missing or no {kind.__name__}")
     return head
 

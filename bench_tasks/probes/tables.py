@@ -56,13 +56,23 @@ class Row:
 
 
 def read_runs(folder: Path) -> list[Run]:
-    """All runs in a folder and below, files and bags; UsageError when there is none."""
+    """All runs in a folder and below, files and bags.
+
+    UsageError when there is none, or one is there twice to its end: it would count as two.
+    """
     files = [folder] if folder.is_file() else sorted(folder.rglob(f"*{SUFFIX}"))
     bags = probe_bags(folder) if folder.is_dir() else []
     acted = acted_runs(folder) if folder.is_dir() else []
     if not files and not bags and not acted:
         raise UsageError(f"no *{SUFFIX} and no bag of a probe in {folder}")
-    return [*map(read_run, files), *map(read_bag, bags), *acted]
+    found = [(file, read_run(file)) for file in files] + [(bag, read_bag(bag)) for bag in bags]
+    ended: dict[tuple[str, str, int], Path] = {}
+    for path, run in found:
+        one = (run.probe, run.memory, run.seed)
+        if run.storage_bytes is not None and path != ended.setdefault(one, path):
+            raise UsageError(f"{path} and {ended[one]} are both {run.probe} seed {run.seed} with "
+                             f"{run.memory}: score one of them")  # fmt: skip
+    return [*(run for _, run in found), *acted]
 
 
 def rows_of(runs: Iterable[Run]) -> list[Row]:

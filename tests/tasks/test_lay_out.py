@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from dataclasses import replace
 
@@ -274,3 +275,22 @@ def test_who_remembers_from_episode_to_episode_does_one_after_the_other(capsys):
 
 def test_it_is_a_task_of_its_own():
     assert tasks.get("lay_out") is TASK and "lay_out" not in tasks.names()
+
+
+def test_an_act_copied_into_the_folder_does_not_count_twice(tmp_path):
+    def put(name, **head):
+        (tmp_path / name).mkdir()
+        path = tmp_path / name / "manifest.json"
+        path.write_text(json.dumps({"task": "lay_out", "planner": "p", "seed": 3} | head))
+
+    put("one")
+    put("other", seed=4)
+    (run,) = acted_runs(tmp_path)
+    assert len(run.asked) == 8 and not any(r.reply.text for r in run.asked)
+    put("two")
+    with pytest.raises(UsageError, match="two is the same act of p as .*one"):
+        acted_runs(tmp_path)
+    for wrong in ({"seed": "3"}, {"seed": -1}, {"seed": True}, {"planner": None}):
+        put("two" + str(wrong), **wrong)
+        with pytest.raises(UsageError, match="planner must be a text and seed a whole number"):
+            acted_runs(tmp_path / ("two" + str(wrong)))

@@ -24,7 +24,7 @@ from bench_tasks.probes.scores import (
     split,
 )
 from bench_tasks.probes.stream import NOT_MENTIONED, Asked, Item, Query, Reply
-from bench_tasks.probes.tables import rows_of, tables
+from bench_tasks.probes.tables import read_runs, rows_of, tables
 from policies.memory import make_memory
 from tests.bench_tasks.probes.conversation_solver import Solver
 
@@ -357,3 +357,14 @@ def test_what_a_killed_run_had_heard_is_not_known_to_the_next(tmp_path):
          .records] for out in (tmp_path / "c", tmp_path / "b")
     )  # fmt: skip
     assert first == second and not any(error for *_, error in first)
+
+
+def test_a_run_copied_into_the_folder_does_not_count_as_two(tmp_path):
+    path, lines = lines_of(tmp_path)
+    other = path.parent / "copy.run.jsonl"
+    other.write_text("\n".join(lines[:-1]) + "\n")
+    (row,) = rows_of(read_runs(tmp_path))
+    assert (row.seeds, row.unfinished, row.total.count) == (2, 1, 1)
+    other.write_text(path.read_text())
+    with pytest.raises(UsageError, match="m.run.jsonl and .*copy.run.jsonl are both conversations"):
+        read_runs(tmp_path)
