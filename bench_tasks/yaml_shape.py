@@ -19,7 +19,7 @@ from bench_tasks.yaml_file import read_yaml
 
 __all__ = [
     "FLAG", "NAME", "NOT_NEGATIVE", "NUMBER", "POSITIVE",
-    "SHARE", "TEXT", "WHOLE", "Kind", "OneOf", "check_shape",
+    "SHARE", "TEXT", "WHOLE", "Kind", "OneOf", "between", "check_shape",
     "read_shaped", "shipped",
 ]  # fmt: skip
 
@@ -50,6 +50,14 @@ POSITIVE = Kind("more than 0", lambda v: _finite(v) and v > 0)
 NOT_NEGATIVE = Kind("0 or more", lambda v: _finite(v) and v >= 0)
 SHARE = Kind("in (0, 1]", lambda v: _finite(v) and 0 < v <= 1)
 WHOLE = Kind("a whole number >= 1", lambda v: type(v) is int and v >= 1)
+
+
+def between(least: float, most: float) -> Kind:
+    """A number in a range beyond which it is in other units, or no limit any more."""
+    return Kind(f"a number from {least:g} to {most:g}",
+                lambda v: _finite(v) and least <= v <= most)  # fmt: skip
+
+
 TEXT = Kind("text", lambda v: isinstance(v, str))
 NAME = Kind("a text that is not empty", lambda v: isinstance(v, str) and bool(v))
 FLAG = Kind("true or false", lambda v: isinstance(v, bool))

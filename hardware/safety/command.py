@@ -57,9 +57,12 @@ def for_this_robot(limits: Limits, scene: Scene) -> None:
 def well_formed(limits: Limits, given: Any) -> np.ndarray:
     """The actions (n, size), every number finite."""
     try:
-        values = np.asarray(given, dtype=np.float64)
+        plain = np.asarray(given)
     except (TypeError, ValueError):
-        raise Refusal("malformed", "what should be actions are not numbers") from None
+        plain = np.empty(0, dtype=object)  # rows of different lengths
+    if plain.dtype.kind not in "fiu" or np.ma.isMaskedArray(given):
+        raise Refusal("malformed", "what should be actions are not numbers")
+    values = np.array(plain, dtype=np.float64)  # whoever asked may change theirs meanwhile
     most, size = limits.commands["max_actions"], limits.size
     if values.ndim != 2 or values.shape[1] != size or not 0 < len(values) <= most:
         raise Refusal("length", f"actions must be (1 to {most}, {size}), got {values.shape}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from bench_tasks.yaml_shape import (
     SHARE,
     WHOLE,
     Kind,
+    between,
     read_shaped,
     shipped,
 )
@@ -33,20 +35,22 @@ _JOINT: dict[str, Any] = {
     "acceleration_rad_s2": POSITIVE, "jerk_rad_s3": POSITIVE, "torque_nm": POSITIVE,
     "near_lower": (NUMBER, POSITIVE, NUMBER), "near_upper": (NUMBER, POSITIVE, NUMBER),
 }  # fmt: skip
-_POINT = (NUMBER, NUMBER, NUMBER)
+# Wider ranges than any cell asks for: degrees, milliseconds and millimetres are beyond them.
+_POINT = (between(-5.0, 5.0),) * 3
 _SHAPE: dict[str, Any] = {
     "format_version": WHOLE, "robot": _TEXT, "joints": [_JOINT],
     "gripper_opening_m": (NUMBER, NUMBER),
     "commands": {
-        "control_period_s": POSITIVE, "share": SHARE, "stop_share": SHARE,
-        "jump_rad": POSITIVE, "slowest": SHARE, "max_actions": WHOLE,
+        "control_period_s": between(0.001, 0.5), "share": SHARE, "stop_share": between(0.1, 1.0),
+        "jump_rad": between(0.001, 1.0), "slowest": SHARE, "max_actions": WHOLE,
     },
     "workspace_m": {arm: [(_POINT, _POINT)] for arm in ARMS},
-    "distance_m": dict.fromkeys(("hands", "arms", "itself", "table"), NUMBER),
+    "distance_m": dict.fromkeys(("hands", "arms", "itself", "table"), between(-0.02, 1.0)),
     "measured": {
-        "torque_share": SHARE, "velocity_share": POSITIVE, "tracking_rad": POSITIVE,
-        "lag_s": POSITIVE,
-        "contact_force_n": POSITIVE, "finger_force_n": POSITIVE, "state_age_s": POSITIVE,
+        "torque_share": SHARE, "velocity_share": between(0.01, 3.0),
+        "tracking_rad": between(0.001, 1.0), "lag_s": between(0.001, 0.5),
+        "contact_force_n": between(1.0, 2000.0), "finger_force_n": between(1.0, 2000.0),
+        "state_age_s": between(0.01, 30.0),
     },
 }  # fmt: skip
 
@@ -136,7 +140,7 @@ def read_limits(name: str) -> Limits:
     return read_shaped("limits", name, "hardware.limits", _SHAPE, _made)
 
 
-def _made(_: Path, raw: dict[str, Any]) -> Limits:
+def _made(path: Path, raw: dict[str, Any]) -> Limits:
     if raw["format_version"] != FORMAT_VERSION:
         raise UsageError(f"format_version must be {FORMAT_VERSION}, got {raw['format_version']}")
     joints = raw["joints"]
@@ -162,7 +166,7 @@ def _made(_: Path, raw: dict[str, Any]) -> Limits:
         names = tuple(f"{arm}_{name}" for arm in ARMS for name in names)
     _of_robot(raw["robot"], names)
 
-    return Limits(
+    limits = Limits(
         robot=raw["robot"], joint_names=names,
         position=both("position_rad"), velocity=both("velocity_rad_s"),
         acceleration=both("acceleration_rad_s2"), jerk=both("jerk_rad_s3"),
@@ -172,6 +176,34 @@ def _made(_: Path, raw: dict[str, Any]) -> Limits:
         commands=raw["commands"], distance_m=raw["distance_m"], measured=raw["measured"],
         fastest=both("velocity_rad_s"),
     )  # fmt: skip
+    own = Path(str(files("hardware.limits") / f"{limits.robot}.yaml"))
+    if path.resolve() != own.resolve():
+        _no_wider(limits, read_limits(limits.robot))
+    return limits
+
+
+def _no_wider(limits: Limits, own: Limits) -> None:
+    """UsageError where limits allow a joint or a hand what the robot's `own` do not."""
+    at = np.linspace(own.position[:, 0], own.position[:, 1], 21)
+    pairs = [
+        ("position_rad", -limits.position[:, 0], -own.position[:, 0]),
+        ("position_rad", limits.position[:, 1], own.position[:, 1]),
+        ("velocity_rad_s", limits.velocity, own.velocity),
+        ("acceleration_rad_s2", limits.acceleration, own.acceleration),
+        ("jerk_rad_s3", limits.jerk, own.jerk), ("torque_nm", limits.torque, own.torque),
+        *((name, (limits.speed(at, towards) - own.speed(at, towards)).max(axis=0), 0.0)
+          for name, towards in (("near_lower", np.zeros(at.shape, bool)),
+                                ("near_upper", np.ones(at.shape, bool)))),
+    ]  # fmt: skip
+    for key, mine, most in pairs:
+        over = mine - most
+        if (over > 1e-6).any():
+            name = limits.joint_names[int(np.argmax(over))]
+            raise UsageError(f"{key} of {name} is wider than that of {limits.robot}: the robot's "
+                             "own limits may only be made narrower")  # fmt: skip
+    if limits.opening[0] < own.opening[0] - 1e-9 or limits.opening[1] > own.opening[1] + 1e-9:
+        raise UsageError(f"gripper_opening_m is wider than that of {limits.robot}, "
+                         f"{own.opening[0]:g} to {own.opening[1]:g}")  # fmt: skip
 
 
 def _of_robot(robot: str, names: tuple[str, ...]) -> None:

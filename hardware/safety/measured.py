@@ -8,7 +8,7 @@ from bench_tasks.vocabulary import ARMS, Scene, WorldState
 from hardware.safety.decision import Refusal
 from hardware.safety.limits import Limits
 
-__all__ = ["danger", "off", "unreadable"]
+__all__ = ["danger", "off", "unlikely", "unreadable"]
 
 _HARD = frozenset(f"{arm}_{part}" for arm in ARMS for part in ("arm", "hand"))
 _FINGERS = frozenset(f"{arm}_finger{k}" for arm in ARMS for k in (1, 2))
@@ -28,7 +28,28 @@ def unreadable(limits: Limits, scene: Scene | None, state: WorldState) -> str:
             return f"{name} has shape {value.shape}, not ({size},)"
         if not np.isfinite(value).all():
             return f"{name} holds a number that is not finite"
+    pairs, forces = np.shape(state.contact_pair), np.shape(state.contact_force)
+    if len(forces) != 1 or pairs != (*forces, 2):
+        return f"contact_pair has shape {pairs}, contact_force {forces}"
     return ""
+
+
+def unlikely(limits: Limits, state: WorldState, last: np.ndarray, gap: int) -> str:
+    """Why the command (size,) that a state tells of cannot be, `gap` periods after `last`; or "".
+
+    What is sent to stop the arms begins there. It is a jump that no joint could follow, and none
+    is where it would be then.
+    """
+    most, columns = limits.fastest, limits.columns
+    away = np.abs(state.command[columns] - limits.commanded(state.joint_position))
+    jump = np.abs(state.command - last)[columns]
+    lag = limits.measured["tracking_rad"] + most * limits.measured["lag_s"]
+    wrong = (jump > most * limits.period_s * gap * 1.01) & (away > lag)
+    if not wrong.any():
+        return ""
+    joint = int(np.argmax(np.where(wrong, away, 0.0)))
+    return (f"its command for {limits.joint_names[joint]} has jumped by {jump[joint]:.4g} rad, "
+            f"{away[joint]:.4g} rad from where the joint is")  # fmt: skip
 
 
 def danger(
@@ -79,7 +100,7 @@ def _touching(limits: Limits, scene: Scene | None, state: WorldState) -> Refusal
             continue
         finger = any(party in _FINGERS for party in parties)
         most = limits.measured["finger_force_n" if finger else "contact_force_n"]
-        if not force <= most:
+        if not abs(force) <= most:
             return Refusal("force", f"{' and '.join(parties)} press with {force:.0f} N "
                            f"(limit {most:g})", value=float(force), limit=most)  # fmt: skip
     return None

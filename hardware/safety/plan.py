@@ -100,6 +100,22 @@ class Plan:
         step = np.abs(self.executed[-1] - self.executed[-2])[self.limits.columns]
         return float(step.max()) / self.limits.period_s
 
+    @property
+    def moves(self) -> bool:
+        """Whether any joint does, as commands were executed last."""
+        return self._speed > 0.0
+
+    def go_on(self, state: WorldState) -> None:
+        """Nothing of before is known of a first state, but that arms were in motion.
+
+        Those that are measured to be are, and what is sent next must go on from that.
+        """
+        step = np.zeros(self.limits.size)
+        step[self.limits.columns] = self.limits.commanded(state.joint_velocity)
+        if np.abs(step).max() > RUNNING_RAD_S:
+            step *= self.limits.period_s
+            self.executed = [state.command - 2 * step, state.command - step]
+
     def see(self, state: WorldState, stopped: bool) -> None:
         """A state has come, later than the newest; `stopped`: nothing may move."""
         before = self.newest

@@ -30,7 +30,7 @@ from hardware.safety.command import (
 )
 from hardware.safety.decision import Decision, Intervention, Refusal, plain
 from hardware.safety.limits import Limits
-from hardware.safety.measured import danger, off, unreadable
+from hardware.safety.measured import danger, off, unlikely, unreadable
 from hardware.safety.motion import breach
 from hardware.safety.plan import MOST_GAP, Plan
 
@@ -140,12 +140,18 @@ class Supervisor:
                                  f"the newest is {newest.seq}")  # fmt: skip
             newest = None  # a second one says so, too: it is another motion
         self._far = None
+        known, moving = self._plan.executed, self._plan.moves
         if newest is None or state.seq == 0:
+            known = []
             self._forget()
         wrong = unreadable(self._limits, self._scene, state)
+        if not wrong and known and newest is not None:
+            wrong = unlikely(self._limits, state, known[-1], state.seq - newest.seq)
         if wrong:
             self._plan.miss(state.seq)
             return self.stop("state", f"state {state.seq}: {wrong}")
+        if moving and not known:
+            self._plan.go_on(state)
         self._plan.see(state, bool(self._stop_reason))
         self._seen_s, self._overdue = now_s, False
         found = danger(self._limits, self._scene, state, self._plan.recent)

@@ -139,3 +139,17 @@ def test_at_rest_nothing_is_sent_for_what_is_refused(robot):
 def test_in_lockstep_a_refused_command_is_replaced_so_that_time_goes_on(stepped):
     sent = stepped.ask(0, bad("jump")).send
     assert sent.seq == 0 and np.array_equal(sent.values, np.tile(HOME, (10, 1)))
+
+
+@pytest.mark.parametrize(
+    "made", [lambda v: v + 0j, lambda v: v.astype(str), lambda v: np.ma.masked_array(v, mask=True)]
+)
+def test_what_only_passes_for_numbers_is_none(robot, made):
+    assert only(robot.ask(0, made(reach(0, 0.1)))).kind == "malformed"
+
+
+def test_what_was_passed_on_is_changed_by_nobody(stepped):
+    path = reach(0, 0.1)
+    sent = stepped.ask(0, path).send.values
+    path[:] = 3.0
+    assert np.array_equal(sent, reach(0, 0.1))

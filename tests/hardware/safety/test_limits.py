@@ -46,6 +46,26 @@ def test_the_shipped_ones_are_read_by_name_and_by_path(tmp_path):
         (lambda raw: raw["workspace_m"].pop("right"), "workspace_m.right is missing"),
         (lambda raw: raw.update(format_version=2), "format_version must be 1, got 2"),
         (lambda raw: raw.update(measured=[1]), "measured must be a mapping"),
+        (lambda raw: raw["joints"][3].update(position_rad=[-174.3, -8.7]), "position_rad of left_"
+         "fr3_joint4 is wider than that of fr3_pair: the robot's own limits may only be made narr"),
+        (lambda raw: raw["joints"][0].update(velocity_rad_s=150), "velocity_rad_s of left_fr3_j"),
+        (lambda raw: raw["joints"][0].update(acceleration_rad_s2=573), "acceleration_rad_s2 of"),
+        (lambda raw: raw["joints"][0].update(jerk_rad_s3=3e5), "jerk_rad_s3 of left_fr3_joint1"),
+        (lambda raw: raw["joints"][5].update(torque_nm=12000), "torque_nm of left_fr3_joint6 is"),
+        (lambda raw: raw["joints"][0].update(near_upper=[0.3, 12, 157]), "near_upper of left_fr3"),
+        (lambda raw: raw["joints"][0].update(near_lower=[-9, 12, -2.75]), "near_lower of left_fr"),
+        (lambda raw: raw.update(gripper_opening_m=[0, 80]), "than that of fr3_pair, 0 to 0.08"),
+        (lambda raw: raw["commands"].update(control_period_s=20), "a number from 0.001 to 0.5"),
+        (lambda raw: raw["commands"].update(jump_rad=17), "a number from 0.001 to 1, got 17"),
+        (lambda raw: raw["commands"].update(stop_share=0.001), "from 0.1 to 1, got 0.001"),
+        (lambda raw: raw["workspace_m"].update(left=[[[-100, -750, 0], [1000, 1150, 1200]]]),
+         r"workspace_m.left\[0\]\[0\]\[0\] must be a number from -5 to 5, got -100"),
+        (lambda raw: raw["distance_m"].update(arms=-5), "arms must be a number from -0.02 to 1"),
+        (lambda raw: raw["measured"].update(tracking_rad=2.9), "from 0.001 to 1, got 2.9"),
+        (lambda raw: raw["measured"].update(lag_s=100), "lag_s must be a number from 0.001 to"),
+        (lambda raw: raw["measured"].update(velocity_share=100), "velocity_share must be a numb"),
+        (lambda raw: raw["measured"].update(contact_force_n=1e9), "contact_force_n must be a num"),
+        (lambda raw: raw["measured"].update(state_age_s=100), "state_age_s must be a number from"),
         (lambda raw: raw.update(robot="my_pair"), "unknown robot 'my_pair': choose from fr3_pair"),
         (lambda raw: raw.update(robot="g1"), "g1 has 17 joints that are commanded, these .* 14"),
         (lambda raw: raw["joints"].reverse(), "left_fr3_joint7 is where left_fr3_joint1 should"),
@@ -77,3 +97,14 @@ def test_no_such_file_or_name(tmp_path):
         read_limits("fr4_pair")
     with pytest.raises(UsageError, match="cannot read"):
         read_limits(str(tmp_path / "none.yaml"))
+
+
+def test_narrower_ones_are_taken(tmp_path):
+    def change(raw):
+        raw["joints"][0].update(position_rad=[-1.0, 1.0], velocity_rad_s=1.0, torque_nm=20.0,
+                                near_lower=[0.3, 12.0, -1.0])  # fmt: skip
+        raw.update(gripper_opening_m=[0.01, 0.05])
+
+    limits = read_limits(changed(tmp_path, change))
+    assert limits.velocity[[0, 7]].tolist() == [1.0, 1.0] and limits.position[7, 1] == 1.0
+    assert limits.speed(limits.position[None, :, 0], limits.position[None, :, 0] > 9)[0, 0] == 0.0

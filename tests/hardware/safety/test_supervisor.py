@@ -465,3 +465,44 @@ def test_objects_that_are_called_like_an_arm_are_none(robot):
         robot.supervisor.release()
         robot.step(contact_pair=np.array([pair], np.uint16), **force)
         assert bool(robot.supervisor.why_not) == stops, pair
+
+
+def test_a_command_that_a_state_makes_up_is_not_where_a_stop_begins(robot):
+    robot.ask(0, reach(0, 1.0, 60)[:40])
+    for _ in range(20):
+        robot.step()
+    wild = robot.executed[-1].copy()
+    wild[3] = 50.0
+    robot.step(command=wild)
+    assert [i.kind for i in robot.decisions[-2].interventions] == ["state"]
+    for _ in range(40):
+        robot.step()
+    assert fuzzing.oracle().wrong(np.array(robot.executed)) == ""
+    assert (robot.executed[-1] == robot.executed[-2]).all()
+
+
+def test_arms_in_motion_are_so_though_their_states_begin_anew(robot):
+    """What is sent then goes on from the speed that is measured."""
+    robot.ask(0, reach(0, 1.0, 60)[:40])
+    for _ in range(20):
+        robot.step()
+    robot.seq, here = 0, robot.executed[-1]
+    robot.tell(robot.state())
+    back = here.copy()
+    back[0] -= 0.8
+    assert only(robot.ask(0, fuzzing.min_jerk(here, back, 60)[:40])).kind == "acceleration"
+    for _ in range(40):
+        robot.step()
+    assert fuzzing.oracle().wrong(np.array(robot.executed)) == ""
+    assert (robot.executed[-1] == robot.executed[-2]).all()
+
+
+@pytest.mark.parametrize(
+    ("pairs", "forces", "kind"),
+    [(np.zeros((2, 2), np.uint16), [5.0], "state"), (np.zeros((1, 2), np.uint16), [], "state"),
+     (np.array([[0, 1]], np.uint16), [-500.0], "force"),
+     (np.array([[0, 1]], np.uint16), [np.nan], "force")],
+)  # fmt: skip
+def test_contacts_that_cannot_be_stop_the_arms(robot, pairs, forces, kind):
+    robot.step(contact_pair=pairs, contact_force=np.array(forces))
+    assert only(robot.decisions[-2]).kind == kind
