@@ -8,20 +8,25 @@ from pathlib import Path
 from typing import Any
 
 from bench_tasks.errors import UsageError
-from bench_tasks.yaml_shape import FLAG, NAME, POSITIVE, TEXT
+from bench_tasks.yaml_shape import FLAG, NAME, POSITIVE, TEXT, between
 
-__all__ = ["LAYOUT", "SEEN", "Cell", "check_cell", "environment_python"]
+__all__ = ["JUMP", "LAYOUT", "SEEN", "Cell", "check_cell", "environment_python"]
 
+# Wider ranges than any cell asks for: degrees, milliseconds and millimetres are beyond them.
+JUMP = between(0.001, 1.0)
+"""rad, from where a joint is told to be."""
+_AGE = between(0.001, 60.0)
 LAYOUT: dict[str, Any] = {
-    "service": NAME, "wait_s": POSITIVE, "position_m": POSITIVE, "angle_rad": POSITIVE,
+    "service": NAME, "wait_s": POSITIVE,
+    "position_m": between(0.0001, 1.0), "angle_rad": between(0.001, 3.15),
 }  # fmt: skip
 SEEN: dict[str, Any] = {
     "confirm_before_home": FLAG,
     "layout": LAYOUT,
     "cameras": {"*": {"image": NAME, "info": NAME}},
-    "camera_age_s": POSITIVE,
-    "objects": {"world_frame": NAME, "frame": NAME, "age_s": POSITIVE},
-    "contacts": {"topic": TEXT, "age_s": POSITIVE},
+    "camera_age_s": _AGE,
+    "objects": {"world_frame": NAME, "frame": NAME, "age_s": _AGE},
+    "contacts": {"topic": TEXT, "age_s": _AGE},
 }
 
 

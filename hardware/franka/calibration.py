@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from bench_tasks.yaml_shape import NAME, NUMBER, POSITIVE, OneOf, check_shape
 __all__ = ["PARENTS", "Evidence", "Mount", "read_calibration", "read_evidence", "unit"]
 
 PARENTS = ("world", *ARMS)
+FORMAT_VERSION = 1
 UNIT_WITHIN = 0.01
 _ROW7, _ROW14, _ROW2 = (NUMBER,) * 7, (NUMBER,) * 14, (NUMBER,) * 2
 _MOUNTS = {"format_version": POSITIVE, "cameras": {"*": {"parent": OneOf(PARENTS), "pose": _ROW7}}}
@@ -63,6 +65,7 @@ def read_calibration(path: Path) -> dict[str, Mount]:
         raise UsageError(f"cannot read {path}: {error.strerror}") from None
     try:
         check_shape(raw, _MOUNTS)
+        _known(raw)
         return {
             camera: Mount(found["parent"], unit(found["pose"], f"cameras.{camera}.pose"))
             for camera, found in raw["cameras"].items()
@@ -76,6 +79,7 @@ def read_evidence(path: Path) -> Evidence:
     try:
         raw = json.loads(path.read_text(encoding="utf-8"))
         check_shape(raw, _EVIDENCE)
+        _known(raw)
         looks = raw["looks"]
         seen = [unit(look["seen"], f"looks[{k}].seen") for k, look in enumerate(looks)]
     except OSError as error:
@@ -86,6 +90,11 @@ def read_evidence(path: Path) -> Evidence:
         path.name, raw["camera"], raw["arm"], raw["grip_m"], np.array([x["q"] for x in looks]),
         np.array([x["opening"] for x in looks]), np.array(seen),
     )  # fmt: skip
+
+
+def _known(raw: dict[str, Any]) -> None:
+    if raw["format_version"] != FORMAT_VERSION:
+        raise UsageError(f"format_version must be {FORMAT_VERSION}, got {raw['format_version']}")
 
 
 def unit(pose: list[float], where: str) -> np.ndarray:

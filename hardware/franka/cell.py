@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import importlib.util
 import ipaddress
+import re
 import sys
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from bench_tasks.errors import UsageError, unknown
 from bench_tasks.vocabulary import ARMS
 from bench_tasks.yaml_shape import (
     FLAG,
     NAME,
-    NOT_NEGATIVE,
     NUMBER,
     POSITIVE,
     SHARE,
     TEXT,
     Kind,
     OneOf,
+    between,
     read_shaped,
     shipped,
 )
@@ -38,12 +41,22 @@ MESSAGES = ("trajectory_msgs", "franka_msgs")
 """What the second way needs of ROS, beyond what all nodes need."""
 
 
+_LABEL = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?")
+"""Of a host's name."""
+
+
 def _row(count: int, kind: Kind = NUMBER) -> tuple[Kind, ...]:
     return (kind,) * count
 
 
-_HANDS = {"speed_m_s": POSITIVE, "force_n": POSITIVE, "max_width_m": POSITIVE, "home": FLAG}
-_EXTERNAL = {"force_n": POSITIVE, "torque_nm": POSITIVE}
+# Wider ranges than an FR3 asks for: degrees and millimetres are beyond them.
+_HANDS = {
+    "speed_m_s": between(0.001, 1.0), "force_n": between(0.1, 200.0),
+    "max_width_m": between(0.001, 0.2), "home": FLAG,
+}  # fmt: skip
+_EXTERNAL = {"force_n": between(0.5, 300.0), "torque_nm": between(0.1, 100.0)}
+_STIFFNESS, _DAMPING = between(0.1, 5000.0), between(0.01, 500.0)
+_COLLISION = between(0.1, 300.0)
 _SHAPE: dict[str, Any] = {
     "format_version": POSITIVE,
     "driver": OneOf((PYLIBFRANKA,)),
@@ -52,20 +65,23 @@ _SHAPE: dict[str, Any] = {
     "addresses": dict.fromkeys(ARMS, NAME),
     "arms": {
         "control": OneOf(CONTROLS), "realtime": OneOf(REALTIME), "speed": SHARE,
-        "max_jump_rad": POSITIVE,
+        "max_jump_rad": base.JUMP,
         "home_share": SHARE, "external": _EXTERNAL,
-        "joint_impedance": _row(7, POSITIVE),
-        "stiffness": _row(7, POSITIVE), "damping": _row(7, POSITIVE),
-        "friction_nm": _row(7, NOT_NEGATIVE),
+        "joint_impedance": _row(7, between(0.1, 14250.0)),
+        "stiffness": _row(7, _STIFFNESS), "damping": _row(7, _DAMPING),
+        "friction_nm": _row(7, between(0.0, 10.0)),
         "cartesian": {
-            "stiffness": _row(6, POSITIVE), "damping": _row(6, POSITIVE),
-            "elbow_stiffness": POSITIVE, "elbow_damping": POSITIVE,
+            "stiffness": _row(6, _STIFFNESS), "damping": _row(6, _DAMPING),
+            "elbow_stiffness": _STIFFNESS, "elbow_damping": _DAMPING,
         },
         "collision": {
-            "lower_torque_nm": _row(7, POSITIVE), "upper_torque_nm": _row(7, POSITIVE),
-            "lower_force_n": _row(6, POSITIVE), "upper_force_n": _row(6, POSITIVE),
+            "lower_torque_nm": _row(7, _COLLISION), "upper_torque_nm": _row(7, _COLLISION),
+            "lower_force_n": _row(6, _COLLISION), "upper_force_n": _row(6, _COLLISION),
         },
-        "payload": {"mass_kg": NUMBER, "center_m": _row(3), "inertia_kgm2": _row(9)},
+        "payload": {
+            "mass_kg": between(0.0, 10.0), "center_m": _row(3, between(-1.0, 1.0)),
+            "inertia_kgm2": _row(9, between(-1.0, 1.0)),
+        },
     },
     "hands": _HANDS,
     **base.SEEN,
@@ -80,7 +96,7 @@ _ROS_SHAPE: dict[str, Any] = {
     "driver": OneOf((FRANKA_ROS2,)),
     "names": dict.fromkeys(ARMS, _NAMES),
     "arms": {
-        "speed": SHARE, "max_jump_rad": POSITIVE, "home_share": SHARE, "external": _EXTERNAL,
+        "speed": SHARE, "max_jump_rad": base.JUMP, "home_share": SHARE, "external": _EXTERNAL,
         "follow_rad": POSITIVE, "lead_s": SHARE,
     },
     "hands": _HANDS,
@@ -195,18 +211,35 @@ def _apart(names: dict[str, dict[str, str]]) -> None:
             raise UsageError(f"names: both arms have the {key} {left}")
 
 
+def _address(text: str) -> str:
+    """The same for all ways of writing one; UsageError for what can be no address."""
+    try:
+        found = ipaddress.ip_address(text)
+    except ValueError:
+        # A name may mean any robot, but not one of digits or with a space in it.
+        labels = text.split(".")
+        if not all(_LABEL.fullmatch(label) for label in labels) or labels[-1].isdigit():
+            raise UsageError(f"addresses: {text!r} is no address of a control box") from None
+        return text.lower()
+    return str(getattr(found, "ipv4_mapped", None) or found)
+
+
 def _sensible(raw: dict[str, Any]) -> None:
     base.check_cell(raw, FORMAT_VERSION)
     if raw["driver"] == FRANKA_ROS2:
         _apart(raw["names"])
         return
-    if len(set(raw["addresses"].values())) < len(ARMS):
+    if len({_address(text) for text in raw["addresses"].values()}) < len(ARMS):
         raise UsageError(f"both arms have the address {raw['addresses']['left']}")
     for arm in ARMS:
         if raw["simulated"] and not _on_this_machine(raw["addresses"][arm]):
             raise UsageError(f"simulated must be false: the address of the {arm} arm, "
                              f"{raw['addresses'][arm]}, is not on this machine")  # fmt: skip
     collision = raw["arms"]["collision"]
+    inertia = np.array(raw["arms"]["payload"]["inertia_kgm2"], dtype=float).reshape(3, 3)
+    if not np.allclose(inertia, inertia.T) or np.linalg.eigvalsh(inertia).min() < -1e-9:
+        raise UsageError("arms.payload.inertia_kgm2 is that of no body: it must be symmetric, and "
+                         "about no axis negative")  # fmt: skip
     for kind in ("torque_nm", "force_n"):
         pairs = zip(collision[f"lower_{kind}"], collision[f"upper_{kind}"], strict=True)
         if any(low > high for low, high in pairs):

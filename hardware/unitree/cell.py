@@ -16,6 +16,7 @@ from bench_tasks.yaml_shape import (
     SHARE,
     TEXT,
     OneOf,
+    between,
     read_shaped,
     shipped,
 )
@@ -30,12 +31,14 @@ _SHAPE: dict[str, Any] = {
     "accept_cyclonedds": TEXT,
     "hands": OneOf(("rubber", "dex3")),
     "bus": {
-        "rate_hz": POSITIVE, "speed": SHARE, "max_jump_rad": POSITIVE, "stale_s": POSITIVE,
-        "release_s": POSITIVE, "ramp_s": POSITIVE,
+        # Wider ranges than any cell asks for: degrees and milliseconds are beyond them.
+        "rate_hz": between(50.0, 1000.0), "speed": SHARE, "max_jump_rad": base.JUMP,
+        "stale_s": between(0.02, 1.0), "release_s": between(0.02, 60.0),
+        "ramp_s": between(0.1, 60.0),
     },
-    "home_rad_s": POSITIVE, "gravity": FLAG,
-    "table": dict.fromkeys(("edge_m", "depth_m", "width_m", "thickness_m"), POSITIVE),
-    **base.SEEN, "layout": {**base.LAYOUT, "pelvis_m": POSITIVE},
+    "home_rad_s": between(0.01, 2.0), "gravity": FLAG,
+    "table": dict.fromkeys(("edge_m", "depth_m", "width_m", "thickness_m"), between(0.001, 5.0)),
+    **base.SEEN, "layout": {**base.LAYOUT, "pelvis_m": between(0.001, 1.0)},
 }  # fmt: skip
 
 
@@ -85,6 +88,7 @@ def _made(path: Path, raw: dict[str, Any]) -> Cell:
     if raw["domain"] == -1 and raw["interface"] != "lo":
         raise UsageError(f"domain must be the robot's own (0) on interface {raw['interface']}, "
                          "got -1")  # fmt: skip
-    if not raw["bus"]["rate_hz"] >= 50.0:
-        raise UsageError(f"bus.rate_hz must be at least 50, got {raw['bus']['rate_hz']:g}")
+    if raw["bus"]["release_s"] < raw["bus"]["stale_s"]:
+        raise UsageError(f"bus.release_s must be at least stale_s, got {raw['bus']['release_s']:g} "
+                         f"and {raw['bus']['stale_s']:g}")  # fmt: skip
     return Cell(path.stem, raw)

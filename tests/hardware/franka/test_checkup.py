@@ -180,11 +180,15 @@ def test_files_come_back_as_they_were_and_what_is_wrong_in_them_is_one_line(tmp_
     for text, said in [
         ("{", "Expecting"), ("{}", "format_version is missing"),
         (json.dumps({**written(seen), "arm": "middle"}), "unknown arm 'middle'"),
+        (json.dumps({**written(seen), "format_version": 9}), "format_version must be 1, got 9"),
     ]:  # fmt: skip
         file.write_text(text)
         with pytest.raises(UsageError, match=said) as caught:
             read_evidence(file)
         assert "\n" not in str(caught.value) and "head.json" in str(caught.value)
+    cal.write_text(yaml.safe_dump({**raw, "format_version": 9}))
+    with pytest.raises(UsageError, match="calibration.yaml: format_version must be 1, got 9"):
+        read_calibration(cal)
     raw["cameras"]["head"]["pose"][3] = 3.0
     cal.write_text(yaml.safe_dump(raw))
     with pytest.raises(UsageError, match=r"cameras.head.pose must end in a unit quaternion, got"):

@@ -8,6 +8,8 @@ import yaml
 from bench_tasks.errors import UsageError
 from hardware.unitree.cell import driver_python, read_cell, shipped_cells
 
+BUS = read_cell("standin").raw["bus"]
+
 
 def test_those_that_come_with_the_package(monkeypatch):
     assert shipped_cells() == ["cell", "standin"]
@@ -30,6 +32,14 @@ def test_those_that_come_with_the_package(monkeypatch):
         ({"domain": -1, "interface": "eth0"}, "domain must be the robot's own"),
         ({"interface": ""}, "interface must be a text that is not empty"),
         ({"speed": 1}, "speed"),
+        ({"home_rad_s": 17.0}, "home_rad_s must be a number from 0.01 to 2, got 17"),
+        ({"bus": {**BUS, "stale_s": 100}}, "bus.stale_s must be a number from 0.02 to 1, got 100"),
+        ({"bus": {**BUS, "ramp_s": 1e-4}}, "bus.ramp_s must be a number from 0.1 to 60"),
+        ({"bus": {**BUS, "max_jump_rad": 8.6}}, "bus.max_jump_rad must be a number from 0.001"),
+        ({"bus": {**BUS, "rate_hz": 10}}, "bus.rate_hz must be a number from 50 to 1000, got 10"),
+        ({"bus": {**BUS, "release_s": 0.05}}, "release_s must be at least stale_s, got 0.05 and"),
+        ({"table": {"edge_m": 240, "depth_m": 0.6, "width_m": 1.2, "thickness_m": 0.04}},
+         "table.edge_m must be a number from 0.001 to 5, got 240"),
         ({"accept_cyclonedds": 11}, "accept_cyclonedds must be text, got 11"),
     ],
 )
