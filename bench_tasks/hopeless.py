@@ -13,6 +13,7 @@ __all__ = ["SETUP", "Hopeless", "SetUps", "undone"]
 SETUP = "setup: "
 """How the cause of an episode begins that could not be set up."""
 IN_A_ROW = 3
+_NUMBER = re.compile(r"-?\d+(\.\d+)?(e[-+]?\d+)?")
 
 
 class Hopeless(BenchError):
@@ -36,7 +37,7 @@ class SetUps:
         """One more episode is over; whether the next one is hopeless."""
         cause = outcome.cause or ""
         # The same wall is met a little nearer or farther, and by another seed.
-        alike = re.sub(r"\d+(\.\d+)?", "#", cause) if cause.startswith(SETUP) else ""
+        alike = _NUMBER.sub("#", cause) if cause.startswith(SETUP) else ""
         self._count = self._count + 1 if alike and alike == self._alike else int(bool(alike))
         self._alike = alike
         return self._count >= IN_A_ROW

@@ -17,6 +17,9 @@ __all__ = ["HumanoidClearance"]
 TABLE = {"edge_m": 0.24, "depth_m": 0.6, "width_m": 1.2, "thickness_m": 0.04}
 """Of the tasks, in the world frame, where no cell says otherwise."""
 
+UNIT_WITHIN = 0.01
+"""What is that much longer or shorter than 1 is no quaternion of a pose."""
+
 
 class HumanoidClearance:
     """As `clearance.Clearance`, for waist and arms on a pelvis that moves."""
@@ -34,9 +37,11 @@ class HumanoidClearance:
         self._row = names.index(g1.PELVIS) if g1.PELVIS in names else None
 
     def look(self, state: WorldState) -> None:
-        """Take where the pelvis is."""
+        """Take where the pelvis is; where that cannot be told no path is free."""
         if self._row is not None:
-            self._pelvis = state.object_pose[self._row]
+            pose = state.object_pose[self._row : self._row + 1].ravel()
+            told = len(pose) == 7 and abs(np.linalg.norm(pose[3:]) - 1.0) < UNIT_WITHIN
+            self._pelvis = pose if told else np.full(7, np.nan)
         self._body.set_table(self._pelvis, self._limits.table or TABLE)
 
     def check(self, start: np.ndarray, path: np.ndarray) -> TooNear | None:

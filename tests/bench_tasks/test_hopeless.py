@@ -19,6 +19,11 @@ def test_after_the_third_of_one_cause_whatever_its_numbers():
     assert told(*(BLOCKED.format(k) for k in range(3))) == [False, False, True]
 
 
+def test_whatever_the_sign_and_size_of_its_numbers():
+    walls = (f"setup: {m} m to the table" for m in (-1.2e-05, 0.003, -0.3))
+    assert told(*walls) == [False, False, True]
+
+
 @pytest.mark.parametrize("between", ["", "setup: no camera", "plan limit: 3 plans"])
 def test_not_when_anything_else_comes_between(between):
     causes = [BLOCKED.format(1)] * 2

@@ -109,6 +109,16 @@ def test_the_table_is_where_it_is_from_where_the_pelvis_is():
     assert told.kind == "distance" and "table" in told.reason
 
 
+@pytest.mark.parametrize(
+    "poses",
+    [np.zeros((0, 7)), np.zeros((1, 3)), np.zeros((1, 7)), np.full((1, 7), np.nan),
+     np.array([[0.0, 0.0, 0.03, 5.0, 0.0, 0.0, 0.0]])],
+)  # fmt: skip
+def test_from_a_pelvis_that_is_nowhere_no_path_is_free(poses):
+    _, told = judged(way({0: 0.1}), at(object_pose=poses))
+    assert told.action == "refused" and "(nan, nan, nan) m is outside" in told.reason
+
+
 def test_measurements_are_those_of_waist_and_arms_the_legs_being_none_of_its_business():
     efforts, speeds = np.zeros(29), np.zeros(29)
     efforts[3], speeds[3] = 130.0, 15.0  # a knee
