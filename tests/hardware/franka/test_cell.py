@@ -57,7 +57,7 @@ def test_the_simulated_cell_is_on_this_machine_and_the_other_is_not():
         ({"arms__control": "cartesian_pose"}, "cartesian_pose is not offered: pylibfranka sends no "
          "elbow .* choose from position, impedance, cartesian_impedance"),
         ({"arms__stiffness": [1.0] * 6}, "arms.stiffness must be a list of 7"),
-        ({"arms__payload__mass_kg": float("nan")}, "mass_kg must be a number from 0 to 10, got nan"),
+        ({"arms__payload__mass_kg": float("nan")}, "mass_kg must be a number from 0 to 10, got"),
         ({"addresses__left": "172.16.1.2"}, "both arms have the address 172.16.1.2"),
         ({"objects__frame": "pot"}, "objects.frame must hold {name}, got 'pot'"),
         ({"format_version": 2}, "format_version must be 1, got 2"),
