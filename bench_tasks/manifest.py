@@ -25,11 +25,14 @@ import bench_tasks
 from bench_tasks.errors import BenchError, UsageError
 
 __all__ = [
-    "RunManifest", "environment", "episode_manifest", "partial_folder", "read_json", "replacing",
-    "stamped_folder", "utc_now", "writable_folder", "write_json",
+    "PAGE", "PICTURE", "RunManifest", "environment", "episode_manifest", "partial_folder",
+    "read_json", "replaceable", "replacing", "stamped_folder", "utc_now",
+    "writable_folder", "write_json",
 ]  # fmt: skip
 
 FORMAT_VERSION = 1
+PAGE, PICTURE = b"<!doctype html>", b"\x89PNG"
+"""How files begin that `--out` may replace."""
 RESERVE_BYTES = 32 * 1024
 """Kept free during a run, so that a full disk still takes how it ended."""
 _PACKAGES = (
@@ -98,6 +101,19 @@ def _command() -> list[str]:
 
 def _as_json(value: dict[str, Any]) -> str:
     return json.dumps(value, indent=1, sort_keys=True) + "\n"
+
+
+def replaceable(path: Path, begins: bytes) -> Path:
+    """The path; UsageError when a file is there that does not begin as those do which we write."""
+    try:
+        with open(path, "rb") as file:
+            found = file.read(len(begins))
+    except OSError:  # nothing is there, or writing will say what is
+        return path
+    if found != begins:
+        raise UsageError(f"{path} is another kind of file and would be overwritten: give --out "
+                         "another name")  # fmt: skip
+    return path
 
 
 @contextmanager

@@ -104,7 +104,8 @@ def _evolve(args: argparse.Namespace) -> int:
 
 def _show(args: argparse.Namespace) -> int:
     from bench_tasks.evolve import contact_sheet
+    from bench_tasks.manifest import PICTURE, replaceable
 
-    out = contact_sheet(read_set(args.set), args.out)
+    out = contact_sheet(read_set(args.set), replaceable(args.out, PICTURE))
     _say(json.dumps({"picture": str(out)}) if args.json else f"written to {out}")
     return 0

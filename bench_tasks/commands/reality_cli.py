@@ -97,14 +97,14 @@ def _sysid(args: argparse.Namespace) -> int:
 
 
 def _paired(args: argparse.Namespace) -> int:
-    from bench_tasks.manifest import replacing
+    from bench_tasks.manifest import PAGE, replaceable, replacing
     from bench_tasks.reports.paired import compare, results_of
     from bench_tasks.reports.paired_page import page, text
 
     if args.sim.is_dir() and args.sim.resolve() == args.real.resolve():
         raise UsageError(f"SIM and REAL are the same folder: {args.sim}")
+    target = replaceable(args.out or args.sim / "paired.html", PAGE)
     found = compare(results_of(args.sim), results_of(args.real))
-    target = args.out or args.sim / "paired.html"
     with replacing(target) as temporary:
         temporary.write_text(page(found, str(args.sim), str(args.real)), encoding="utf-8")
     if args.json:

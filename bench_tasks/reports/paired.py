@@ -111,7 +111,15 @@ def results_of(folder: Path) -> list[EpisodeScore]:
 
 
 def compare(sim: Sequence[EpisodeScore], real: Sequence[EpisodeScore]) -> Comparison:
-    """Pair the results; UsageError when no task is on both sides with the same agents."""
+    """Pair the results; UsageError when no task is on both sides with the same agents.
+
+    Also when the same recording is on both sides, where it would foretell itself.
+    """
+    known = {_recording(e): e.bag for e in sim}
+    for e in real:
+        if e.bag and e.wall_s is not None and known.get(_recording(e)):
+            raise UsageError(f"the same recording is on both sides: {known[_recording(e)]} and "
+                             f"{e.bag}")  # fmt: skip
     sides = [_sides(episodes) for episodes in (sim, real)]
     left_out = [
         f"{_name(key)}: {where} only"
@@ -138,6 +146,11 @@ def compare(sim: Sequence[EpisodeScore], real: Sequence[EpisodeScore]) -> Compar
         {task: violation for task, many in tasks.items() if many > 1
          and (violation := _violation([p for p in counted if p.task == task])) is not None},
     )  # fmt: skip
+
+
+def _recording(episode: EpisodeScore) -> tuple[Any, ...]:
+    """What no two episodes have alike: the last one is a measured time."""
+    return episode.task, episode.seed, episode.state_hash, episode.wall_s
 
 
 def _sides(episodes: Sequence[EpisodeScore]) -> dict[Key, Side]:

@@ -15,7 +15,7 @@ from typing import Any
 from bench_tasks.bags.bag import frames
 from bench_tasks.commands.progress import duration
 from bench_tasks.errors import BenchError, UsageError
-from bench_tasks.manifest import environment, read_json, replacing, utc_now
+from bench_tasks.manifest import PAGE, environment, read_json, replaceable, replacing, utc_now
 from bench_tasks.reports.latency import execution_table
 from bench_tasks.reports.report_causes import diagnoses
 from bench_tasks.reports.report_dreams import dreams
@@ -53,12 +53,12 @@ def write_report(folder: Path, out: Path | None = None) -> Path:
     """
     if not folder.is_dir():
         raise UsageError(f"{folder} is not a folder")
+    target = replaceable(out or folder / "report.html", PAGE)
     warnings: list[str] = []
     episodes, scored, source = _results(folder, warnings)
     warnings += wrong_runs(folder, episodes)
     run = read_json(folder / "run.json") if (folder / "run.json").exists() else {}
     html = page(episodes, run, scored, source, warnings)
-    target = out or folder / "report.html"
     with replacing(target) as temporary:
         temporary.write_text(html, encoding="utf-8")
     return target

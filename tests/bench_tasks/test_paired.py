@@ -170,6 +170,29 @@ def test_a_folder_is_not_paired_with_itself(tmp_path, capsys, monkeypatch):
         assert "SIM and REAL are the same folder: sim" in capsys.readouterr().err
 
 
+def test_a_recording_does_not_foretell_itself(tmp_path, capsys):
+    """It was copied, or one folder is within the other."""
+    sim = [replace(e, bag=f"sim/{e.seed}", wall_s=1.5 + e.seed, state_hash="a") for e in SIM[:3]]
+    real = [replace(e, bag=f"real/{e.seed}", wall_s=9.0 + e.seed, state_hash="a") for e in SIM[:3]]
+    assert len(compare(sim, real).pairs) == 1
+    real[1] = replace(sim[1], bag="real/1")
+    with pytest.raises(UsageError, match="same recording is on both sides: sim/1 and real/1"):
+        compare(sim, real)
+
+
+@pytest.mark.parametrize("command", [["paired", "sim", "real"], ["report", "sim"]])
+def test_a_page_replaces_pages_alone(tmp_path, capsys, monkeypatch, command):
+    saved(tmp_path / "sim", SIM)
+    saved(tmp_path / "real", REAL)
+    monkeypatch.chdir(tmp_path)
+    Path("run.json").write_text("{}")
+    assert main([*command, "--out", "run.json"]) == 2
+    assert "run.json is another kind of file and would be over" in capsys.readouterr().err
+    assert Path("run.json").read_text() == "{}"
+    for _ in range(2):
+        assert main([*command, "--out", "page.html"]) == 0
+
+
 def test_pairs_on_a_line_are_called_so():
     tasks = ("lift_pot", "grab_roller", "stack_bowls_three", "carry_tray")
     sim = [e for k, task in enumerate(tasks) for e in episodes(task, k, 4 - k)]
