@@ -192,6 +192,9 @@ def read(given: Mapping[str, str]) -> Settings:
         if tasks.get(name).embodiment != EMBODIMENTS[robot]:
             raise UsageError(f"robot {robot} is {EMBODIMENTS[robot]}, {name} is for "
                              f"{tasks.get(name).embodiment}")  # fmt: skip
+    if robot == "sim" and given["cell"] != ARGUMENTS["cell"][0]:
+        raise UsageError(f"cell has no meaning for robot sim, got {given['cell']!r}: did you mean "
+                         "robot:=franka or robot:=unitree?")  # fmt: skip
     fixed = [axis for axis in config.vary if axis != "paraphrase"]
     if robot != "sim" and fixed:
         raise UsageError(f"vary must be none or paraphrase for robot {robot}, whose cell is as it "

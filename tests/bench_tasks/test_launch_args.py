@@ -55,6 +55,7 @@ def test_a_real_cell_is_confirmed_by_a_human(settings, tmp_path):
         ({"dynamics": "no/such.yaml"}, "cannot read the dynamics .*no/such.yaml"),
         ({"safety": "true", "limits": "no/such.yaml"}, "limits: there is no file no/such.yaml"),
         ({"limits": "g1"}, "limits have no meaning without safety:=true"),
+        ({"cell": "mine.yaml"}, "cell has no meaning for robot sim, got .mine.yaml.: did you mean"),
         ({"safety": "true", "limits": "fr3pair"}, "unknown limits 'fr3pair': choose from "),
         ({"safety": "true", "limits": "g1"},
          "limits:=g1 are those of another robot: the tasks are for fr3_pair"),
