@@ -35,7 +35,9 @@ class Presence:
         """Tell those that watch that the node ends because it was asked to."""
         with contextlib.suppress(OSError):
             while True:
-                self._socket.accept()[0].send(b"x")
+                peer, _ = self._socket.accept()
+                with contextlib.suppress(OSError):  # One that has died keeps it from nobody else.
+                    peer.send(b"x")
 
 
 class Watch:

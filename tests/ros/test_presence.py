@@ -43,3 +43,14 @@ def test_a_node_that_was_started_again_may_die_again(watch):
         assert watch.died() == "node /policy is gone"
         watch.add("policy")
         assert watch.died() == "node /policy is gone", "it is not there again"
+
+
+def test_a_watcher_that_has_died_keeps_the_farewell_from_no_other(watch):
+    node, gone = Presence("policy"), Watch()
+    gone.add("policy")
+    watch.add("policy")
+    for peer in gone._peers.values():
+        peer.close()
+    node.farewell()
+    dies(node)
+    assert watch.died() == ""
