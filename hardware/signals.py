@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 
 __all__ = ["SILENT_S", "Signals"]
 
 SILENT_S = 0.1
 """So long the safety node's heartbeat may be missing."""
+LATELY = 50
+"""Of so many counts none is news a second time; a node that is started anew has others soon."""
 
 
 class Signals:
@@ -24,7 +27,7 @@ class Signals:
         self._now_s = now_s or (lambda: time.monotonic())
         self.estop, self.confirmed = threading.Event(), threading.Event()
         self._asked = threading.Event()
-        self._count = -1
+        self._counts: deque[int] = deque(maxlen=LATELY)
         self._heard_s = self._counted_s = float("-inf")
 
     def on_estop(self, pressed: bool) -> None:
@@ -51,8 +54,9 @@ class Signals:
     def on_beat(self, count: int) -> None:
         """A heartbeat."""
         self._heard_s = self._now_s()
-        if count != self._count:
-            self._count, self._counted_s = count, self._heard_s
+        if count not in self._counts:  # two nodes that both stand still differ, and tell nothing
+            self._counts.append(count)
+            self._counted_s = self._heard_s
 
     def begin(self) -> None:
         """States are published from now on: the heartbeat has to count from now on."""

@@ -70,6 +70,7 @@ def world(monkeypatch):
     node = FrankaWorldNode.__new__(FrankaWorldNode)
     vars(node).update(
         state=state, scene=SimpleNamespace(), drivers=Arms(), _signals=Signals(), ticking=True,
+        beats=0,
         _last=HOME.copy(), _held=False, _begun_ns=time.monotonic_ns(), _cell=read_cell("cell"),
         chunk=None, watched=True, events=events, published=published,
         refused=[], _trouble="", _loading=False, _laying=False,
@@ -86,7 +87,8 @@ def world(monkeypatch):
 def tick(world):
     """A period that begins at 100 s."""
     world.drivers.told.clear()
-    world._signals.on_beat(world._signals._count + world.watched)
+    world.beats += world.watched
+    world._signals.on_beat(world.beats)
     world._tick(100.0)
     return world.drivers.told
 
