@@ -30,6 +30,7 @@ from std_srvs.srv import Trigger
 from bench_tasks.bags import cdr
 from bench_tasks.errors import BenchError, SafetyStop
 from bench_tasks.images import camera_of_frame, depth_topic
+from bench_tasks.ros.conductor_ros import wait_for_services
 from bench_tasks.ros.node_ros import (
     LATCHED,
     TRACK,
@@ -120,7 +121,7 @@ class Graph:
             self.ready = caller(Trigger, "/safety/ready")
 
     def wait_for_nodes(self, extra: dict[str, Caller], timeout_s: float) -> None:
-        """Wait for every service; BenchError names the nodes that do not offer theirs."""
+        """Wait for every service; errors as of `wait_for_services`."""
         needed = {
             "world": [self.load, self.capture, self.show, self.move],
             "planner": [self.planner_reset, self.plan, self.ask],
@@ -128,23 +129,7 @@ class Graph:
             **({"safety": [self.ready]} if self.safety else {}),
             **{name: [call] for name, call in extra.items()},
         }
-        end = time.monotonic() + timeout_s
-        while True:
-            self.node.watch.check(*needed)
-            missing = {
-                name: [call.name for call in calls if not call.ready]
-                for name, calls in needed.items()
-            }
-            missing = {name: names for name, names in missing.items() if names}
-            if not missing:
-                for name in needed:
-                    self.node.watch.add(name)
-                return
-            if self.node.stopping.wait(0.02):
-                raise Stopped
-            if time.monotonic() > end:
-                lacking = "; ".join(f"{k} ({', '.join(v)})" for k, v in missing.items())
-                raise LostNode(f"not there after {timeout_s:g} s: {lacking}")
+        wait_for_services(self.node, needed, timeout_s)
 
     def begin(self) -> list[Event]:
         """Forget the last episode, once every listener to this node's topics is connected.

@@ -8,9 +8,6 @@ from __future__ import annotations
 
 import json
 import sys
-import threading
-import time
-import traceback
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +28,10 @@ from bench_tasks.probes.runs import Run
 from bench_tasks.probes.scores import score
 from bench_tasks.probes.stream import Asked
 from bench_tasks.probes.tables import rows_of, save_rows, tables
+from bench_tasks.ros.conductor_ros import Conductor, finish_recording, wait_for_services
 from bench_tasks.ros.node_ros import (
     TRACK,
-    BenchNode,
     Caller,
-    LostNode,
     Stopped,
     parameter,
     to_message,
@@ -47,11 +43,8 @@ from bench_tasks.vocabulary import Event
 
 __all__ = ["ProbeNode", "main"]
 
-FINISH_WAIT_S = 10.0
-"""How long the recorder may take to get the rest of a probe's messages."""
 
-
-class ProbeNode(BenchNode):
+class ProbeNode(Conductor):
     """Plays one probe to the node `memory`, once for each seed.
 
     Exit status 0: all was asked and recorded; 1: a node was lost, or the memory raised something;
@@ -81,34 +74,13 @@ class ProbeNode(BenchNode):
         self._recorder = Caller(self, Record, "/recorder/record", 60.0)
         self._events = self.create_publisher(EpisodeEvent, EVENTS, TRACK)
         self._sent = 0
-        self._thread = threading.Thread(target=self._work, daemon=True)
 
-    def start(self) -> None:
-        """Begin on a thread of its own."""
-        self._thread.start()
-
-    def interrupt(self) -> None:
-        """A signal came: end with status 130, or 1 when that is because a node died."""
-        self.status = self.status or (1 if self.watch.died() else 130)
-
-    def _work(self) -> None:
-        status = 1
-        try:
-            status = self._all()
-        except Stopped:
-            status = 130
-        except UsageError as error:
-            sys.stderr.write(f"{error}\n")
-            status = 2
-        except BenchError as error:
-            sys.stderr.write(f"{error}\n")
-        except Exception:  # noqa: BLE001 - the thread must not die silently
-            traceback.print_exc()
-        finally:
-            self.stop(status)
-
-    def _all(self) -> int:
-        self._wait_for_nodes()
+    def conduct(self) -> int:
+        """Play it with each seed, and write down what came of it."""
+        needed = dict(self.memory.calls)
+        if self.record:
+            needed["recorder"] = [self._recorder]
+        wait_for_services(self, needed, self.startup_s)
         progress = Progress(len(self.seeds))
         runs = []
         for seed in self.seeds:
@@ -122,20 +94,6 @@ class ProbeNode(BenchNode):
         sys.stdout.write(f"{tables(rows)}written to {saved}\n")
         sys.stdout.flush()
         return 1 if any(row.total.errors for row in rows) else 0
-
-    def _wait_for_nodes(self) -> None:
-        needed = dict(self.memory.calls)
-        if self.record:
-            needed["recorder"] = [self._recorder]
-        end = time.monotonic() + self.startup_s
-        while missing := [n for n, calls in needed.items() if not all(c.ready for c in calls)]:
-            self.watch.check(*needed)
-            if self.stopping.wait(0.02):
-                raise Stopped
-            if time.monotonic() > end:
-                raise LostNode(f"not there after {self.startup_s:g} s: {', '.join(missing)}")
-        for name in needed:
-            self.watch.add(name)
 
     def _one(self, seed: int) -> Run:
         """Play it with one seed, into a bag of its own."""
@@ -184,10 +142,7 @@ class ProbeNode(BenchNode):
         if self.memory.shown:
             expected[SHOWN] = self.memory.shown
         request = Record.Request(manifest=json.dumps({"expected": expected}))
-        end = time.monotonic() + FINISH_WAIT_S
-        while self._recorder.call(request).waiting:
-            request.force = time.monotonic() > end
-            time.sleep(0.01)
+        finish_recording(self._recorder, request)
 
 
 def main(args: list[str] | None = None) -> None:

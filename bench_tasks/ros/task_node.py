@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-import threading
 import time
-import traceback
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -28,8 +26,9 @@ from bench_tasks.hopeless import Hopeless, SetUps
 from bench_tasks.images import DEFAULT_SIZE
 from bench_tasks.manifest import RunManifest, episode_manifest, read_json
 from bench_tasks.reports.outcome import episode_line, results_table
+from bench_tasks.ros.conductor_ros import Conductor, finish_recording
 from bench_tasks.ros.graph_ros import Graph
-from bench_tasks.ros.node_ros import BenchNode, Caller, LostNode, Stopped, parameter
+from bench_tasks.ros.node_ros import Caller, LostNode, Stopped, parameter
 from bench_tasks.ros.node_ros import main as run_node
 from bench_tasks.ros.remote_ros import RemotePlanner, RemotePolicy, RemoteWorld, TopicSink
 from bench_tasks.streams import parse_streams
@@ -41,8 +40,6 @@ from bench_tasks.vocabulary import Verdict
 
 __all__ = ["TaskNode", "main"]
 
-FINISH_WAIT_S = 10.0
-"""How long the recorder may take to get the rest of an episode's messages."""
 CLOSE_S = 1.7
 """How long results may still be written after Ctrl-C."""
 CUT_S = 0.8
@@ -61,7 +58,7 @@ def _is_recording(path: Path) -> bool:
         return True
 
 
-class TaskNode(BenchNode):
+class TaskNode(Conductor):
     """Conducts one run and ends when it is over.
 
     Exit status 0: every episode has a verdict, and the same one live and offline; 1: some has
@@ -105,40 +102,14 @@ class TaskNode(BenchNode):
             parse_streams(parameter(self, "streams", "")), self.safety, self.robot != "sim",
         )  # fmt: skip
         self.recorder = Caller(self, Record, "/recorder/record", deadline_s)
-        self.died = ""
-        self._thread = threading.Thread(target=self._work, daemon=True)
 
-    def start(self) -> None:
-        """Begin the run on a thread of its own."""
-        self._thread.start()
-
-    def interrupt(self) -> None:
-        """A signal came: end with status 130 unless the run was over.
-
-        A launch that ends because a node died sends one, too: then that is the cause.
-        """
-        self.died = self.watch.died()
-        self.status = self.status or (1 if self.died else 130)
+    def conduct(self) -> int:
+        """All episodes."""
+        return _Run(self).whole()
 
     def close(self) -> None:
         """Let the run write down what it has."""
         self._thread.join(timeout=CLOSE_S)
-
-    def _work(self) -> None:
-        status = 1
-        try:
-            status = _Run(self).whole()
-        except Stopped:
-            status = 130
-        except UsageError as error:
-            sys.stderr.write(f"{error}\n")
-            status = 2
-        except BenchError as error:
-            sys.stderr.write(f"{error}\n")
-        except Exception:  # noqa: BLE001 - the thread must not die silently
-            traceback.print_exc()
-        finally:
-            self.stop(status)
 
 
 class _Run:
@@ -337,10 +308,7 @@ class _Run:
                     {"status": status, "expected": expected, "pictures": pictures, **more}
                 ),
             )
-            end = time.monotonic() + FINISH_WAIT_S
-            while self.node.recorder.call(request).waiting:
-                request.force = time.monotonic() > end
-                time.sleep(0.01)
+            finish_recording(self.node.recorder, request)
         except (LostNode, RecordingError):
             # The bag is scored as it is: as an incomplete recording.
             self._count(self._score(task, seed))
