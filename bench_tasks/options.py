@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from bench_tasks.errors import UsageError, unknown
 from bench_tasks.yaml_file import read_yaml
 
-__all__ = ["FORMAT_VERSION", "build", "read_spec"]
+__all__ = ["FORMAT_VERSION", "build", "check_ranges", "read_spec"]
 
 FORMAT_VERSION = 1
 T = TypeVar("T")
@@ -59,6 +59,14 @@ def build(name: str, kind: type[T], options: dict[str, Any], role: str = "planne
             raise unknown(f"option of {role} {name}", key, fields)
         values[key] = _typed(f"{role} {name}", key, value, fields[key].default)
     return kind(**values)
+
+
+def check_ranges(options: Any, **ranges: tuple[float, float]) -> None:
+    """UsageError names the first option whose value is not within its (least, greatest)."""
+    for name, (low, high) in ranges.items():
+        value = getattr(options, name)
+        if not low <= value <= high:
+            raise UsageError(f"{name} must be {low} to {high}, got {value}")
 
 
 def _typed(name: str, key: str, value: Any, default: Any) -> Any:

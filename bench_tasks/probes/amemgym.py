@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from bench_tasks.errors import UsageError
+from bench_tasks.options import check_ranges
 from bench_tasks.probes.conversation_state import SECOND_NS
 from bench_tasks.probes.evolution import MOST_VARIABLES, evolve
 from bench_tasks.probes.scores import is_right
@@ -54,12 +55,10 @@ class Options:
 
     def __post_init__(self) -> None:
         """UsageError names the option whose value cannot be."""
-        for name, low, high in (("questions", 1, 100), ("states", 1, 4), ("values", 2, 4),
-                                ("periods", 0, 100), ("changes", 1, MOST_VARIABLES),
-                                ("chat", 0, 100), ("rounds", 1, 20)):  # fmt: skip
-            value = getattr(self, name)
-            if not low <= value <= high:
-                raise UsageError(f"{name} must be {low} to {high}, got {value}")
+        check_ranges(
+            self, questions=(1, 100), states=(1, 4), values=(2, 4), periods=(0, 100),
+            changes=(1, MOST_VARIABLES), chat=(0, 100), rounds=(1, 20),
+        )  # fmt: skip
 
 
 class AMemGym:

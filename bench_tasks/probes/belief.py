@@ -26,6 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bench_tasks.errors import UsageError
+from bench_tasks.options import check_ranges
 from bench_tasks.probes.stills import Render, Still, caption_of, stills
 from bench_tasks.probes.stream import UNKNOWN, Asked, Item, Picture, Probe, Query
 from bench_tasks.probes.talk import put, say, variants
@@ -62,10 +63,7 @@ class Options:
         if self.mode not in MODES:
             raise UsageError(f"mode must be {', '.join(MODES[:-1])} or both, got {self.mode!r}")
         most = len(PERSONS) - 2 * len(TYPES)
-        for name, low, high in (("noise", 1, 20), ("small_talk", 0, 200), ("bystanders", 0, most)):
-            value = getattr(self, name)
-            if not low <= value <= high:
-                raise UsageError(f"{name} must be {low} to {high}, got {value}")
+        check_ranges(self, noise=(1, 20), small_talk=(0, 200), bystanders=(0, most))
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bench_tasks.errors import UsageError
+from bench_tasks.options import check_ranges
 from bench_tasks.probes.conversation_questions import TYPES, Questions
 from bench_tasks.probes.conversation_state import Conversation
 from bench_tasks.probes.stills import Render
@@ -42,12 +43,10 @@ class Options:
 
     def __post_init__(self) -> None:
         """UsageError names the option whose value cannot be."""
-        for name, low, high in (("sessions", 2, MAX_SESSIONS), ("people", 2, 4),
-                                ("questions", 1, 200), ("small_talk", 0, 200),
-                                ("attributes", 4, len(ATTRIBUTES)), ("rumours", 0, 50)):
-            value = getattr(self, name)
-            if not low <= value <= high:
-                raise UsageError(f"{name} must be {low} to {high}, got {value}")
+        check_ranges(
+            self, sessions=(2, MAX_SESSIONS), people=(2, 4), questions=(1, 200),
+            small_talk=(0, 200), attributes=(4, len(ATTRIBUTES)), rumours=(0, 50),
+        )  # fmt: skip
         if self.mode not in MODES:
             raise UsageError(f"mode must be {' or '.join(MODES)}, got {self.mode!r}")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bench_tasks.errors import UsageError
+from bench_tasks.options import check_ranges
 from bench_tasks.probes.preference_state import ASPECTS, CONTEXTS, ERRANDS, PHASES, Home
 from bench_tasks.probes.stills import Render
 from bench_tasks.probes.stream import Probe
@@ -36,12 +37,10 @@ class Options:
 
     def __post_init__(self) -> None:
         """UsageError names the option whose value cannot be."""
-        for name, low, high in (("errands", 2, len(ERRANDS)), ("contexts", 2, len(CONTEXTS)),
-                                ("people", 1, 4), ("small_talk", 0, 50), ("others", 0, 50),
-                                ("drift", 0, 1)):  # fmt: skip
-            value = getattr(self, name)
-            if not low <= value <= high:
-                raise UsageError(f"{name} must be {low} to {high}, got {value}")
+        check_ranges(
+            self, errands=(2, len(ERRANDS)), contexts=(2, len(CONTEXTS)), people=(1, 4),
+            small_talk=(0, 50), others=(0, 50), drift=(0, 1),
+        )  # fmt: skip
         least = self.errands * self.contexts
         if not least <= self.scenarios <= 200:
             raise UsageError(

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bench_tasks.errors import UsageError
+from bench_tasks.options import check_ranges
 from bench_tasks.probes.conversation_state import DAY_NS, SECOND_NS, START_NS
 from bench_tasks.probes.stills import Render
 from bench_tasks.probes.stream import Asked, Item, Probe, Query
@@ -44,13 +44,11 @@ class Options:
 
     def __post_init__(self) -> None:
         """UsageError names the option whose value cannot be."""
-        for name, low, high in (("people", 3, 8), ("attributes", 1, len(ATTRIBUTES)),
-                                ("untold", 0, self.people - 1), ("words", 0, len(WORDS)),
-                                ("sessions", 2, 100), ("rumours", 0, 50), ("small_talk", 0, 200),
-                                ("repeats", 1, 20)):  # fmt: skip
-            value = getattr(self, name)
-            if not low <= value <= high:
-                raise UsageError(f"{name} must be {low} to {high}, got {value}")
+        check_ranges(
+            self, people=(3, 8), attributes=(1, len(ATTRIBUTES)), untold=(0, self.people - 1),
+            words=(0, len(WORDS)), sessions=(2, 100), rumours=(0, 50), small_talk=(0, 200),
+            repeats=(1, 20),
+        )  # fmt: skip
 
 
 class WikiProfile:
