@@ -23,7 +23,9 @@ from bench_tasks.tasks.families.memory import (
     MAT_M,
     MATS,
     MemoryTask,
+    carried_to,
     lies_on,
+    lifted,
     name_of,
     put_down_on,
     standing_on_mat,
@@ -122,23 +124,12 @@ class MovedWhileAway(MemoryTask):
 
     def goal(self, scene: Scene) -> Goal:
         """Where it was, carried there, let go."""
-        name, mat = self._carried(scene)
-        return Goal(
-            (
-                Check("on its mat", lambda v: standing_on_mat(v, name) == mat),
-                Check("standing", lambda v: v.supported_by(name, "table") and v.lean(name) < 0.1),
-                Check("let go", lambda v: not v.touched_by_robot(name)),
-            ),
-            after=("lifted",),
-        )
+        return carried_to(*self._carried(scene))
 
     def stages(self, scene: Scene) -> tuple[Check, ...]:
         """Lifted by a hand."""
         name, _ = self._carried(scene)
-        low = scene.object(name).half_size_m[2] + 0.03
-        return (
-            Check("lifted", lambda v: bool(v.holder(name) and v.position(name)[2] > low)),
-        )  # fmt: skip
+        return (Check("lifted", lambda v: lifted(v, name)),)
 
     def invariants(self, scene: Scene) -> tuple[Check, ...]:
         """The first attempt counts."""

@@ -23,7 +23,9 @@ from bench_tasks.tasks.families.memory import (
     MAT_M,
     MATS,
     MemoryTask,
+    carried_to,
     lies_on,
+    lifted,
     name_of,
     put_down_on,
     standing_on_mat,
@@ -95,22 +97,11 @@ class PutBackBlock(MemoryTask):
 
     def goal(self, scene: Scene) -> Goal:
         """On its mat, carried there, let go."""
-        target = scene.params["target"]
-        return Goal(
-            (
-                Check("on its mat", lambda v: standing_on_mat(v, BLOCK) == target),
-                Check("standing", lambda v: v.supported_by(BLOCK, "table") and v.lean(BLOCK) < 0.1),
-                Check("let go", lambda v: not v.touched_by_robot(BLOCK)),
-            ),
-            after=("lifted",),
-        )
+        return carried_to(BLOCK, scene.params["target"])
 
     def stages(self, scene: Scene) -> tuple[Check, ...]:
         """Lifted by a hand."""
-        low = scene.object(BLOCK).half_size_m[2] + 0.03
-        return (
-            Check("lifted", lambda v: bool(v.holder(BLOCK) and v.position(BLOCK)[2] > low)),
-        )  # fmt: skip
+        return (Check("lifted", lambda v: lifted(v, BLOCK)),)
 
     def invariants(self, scene: Scene) -> tuple[Check, ...]:
         """The first attempt counts."""

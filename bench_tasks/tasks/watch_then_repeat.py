@@ -20,7 +20,13 @@ from bench_tasks.tasks.base import (
 )
 from bench_tasks.tasks.families.carry import Carry, Step, next_steps
 from bench_tasks.tasks.families.layouts import nearest_first, upright
-from bench_tasks.tasks.families.memory import MemoryTask, name_of, put_down_on, standing_on_mat
+from bench_tasks.tasks.families.memory import (
+    MemoryTask,
+    lifted,
+    name_of,
+    put_down_on,
+    standing_on_mat,
+)
 from bench_tasks.view import View
 from bench_tasks.vocabulary import ObjectInfo, Scene
 
@@ -122,11 +128,10 @@ class WatchThenRepeat(MemoryTask):
     def stages(self, scene: Scene) -> tuple[Check, ...]:
         """Each lifted by a hand, in their order."""
         order = scene.params["order"]
-        low = scene.object(order[0]).half_size_m[2] + 0.03
         return tuple(
             Check(
                 f"{name_of(block)} lifted",
-                lambda v, b=block: bool(v.holder(b) and v.position(b)[2] > low),
+                lambda v, b=block: lifted(v, b),
                 after=tuple(f"{name_of(b)} lifted" for b in order[:k]),
             )
             for k, block in enumerate(order)

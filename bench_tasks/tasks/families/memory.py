@@ -13,13 +13,13 @@ import numpy as np
 
 from bench_tasks.probes.talk import say
 from bench_tasks.probes.words import ATTRIBUTES, EVENTS, OBJECTS, PERSONS, PLACES, SMALL_TALK
-from bench_tasks.tasks.base import Ask, Happening, Task, Tell
+from bench_tasks.tasks.base import Ask, Check, Goal, Happening, Task, Tell
 from bench_tasks.view import View
 from bench_tasks.vocabulary import Question, Scene, SkillCall
 
 __all__ = [
-    "MATS", "MAT_M", "MemoryTask", "chatter", "lies_on", "name_of", "put_down_on",
-    "standing_on_mat",
+    "MATS", "MAT_M", "MemoryTask", "carried_to", "chatter", "lies_on", "lifted", "name_of",
+    "put_down_on", "standing_on_mat",
 ]  # fmt: skip
 
 MAT_M = 0.10
@@ -67,6 +67,24 @@ def put_down_on(view: View, name: str) -> str | None:
     if not view.touching(name, "table") or view.touched_by_robot(name):
         return None
     return standing_on_mat(view, name)
+
+
+def lifted(view: View, name: str) -> bool:
+    """Whether a hand holds an object 3 cm above the table or higher."""
+    low = view.scene.object(name).half_size_m[2] + 0.03
+    return bool(view.holder(name) and view.position(name)[2] > low)
+
+
+def carried_to(name: str, mat: str) -> Goal:
+    """An object stands on a mark, was lifted there and let go; its stage is called `lifted`."""
+    return Goal(
+        (
+            Check("on its mat", lambda v: standing_on_mat(v, name) == mat),
+            Check("standing", lambda v: v.supported_by(name, "table") and v.lean(name) < 0.1),
+            Check("let go", lambda v: not v.touched_by_robot(name)),
+        ),
+        after=("lifted",),
+    )
 
 
 def name_of(name: str) -> str:

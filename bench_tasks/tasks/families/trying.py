@@ -16,7 +16,7 @@ import numpy as np
 from bench_tasks.tasks.base import Ask, Check, Goal, Happening, MoveObjects, Tell, Wait
 from bench_tasks.tasks.families.carry import Carry, Step, done, next_steps
 from bench_tasks.tasks.families.layouts import upright
-from bench_tasks.tasks.families.memory import MemoryTask
+from bench_tasks.tasks.families.memory import MemoryTask, lifted
 from bench_tasks.view import View
 from bench_tasks.vocabulary import ARMS, Scene
 
@@ -120,15 +120,14 @@ class TryTask(MemoryTask):
 
     def stages(self, scene: Scene) -> tuple[Check, ...]:
         """Carried, found out, carried again."""
-        right, low = scene.params["right"], scene.object(self.thing).half_size_m[2] + 0.03
-
-        def lifted(view: View) -> bool:
-            return bool(view.holder(self.thing) and view.position(self.thing)[2] > low)
-
+        right = scene.params["right"]
         return (
-            Check("carried", lifted),
+            Check("carried", lambda v: lifted(v, self.thing)),
             Check("found out", lambda v: self.tried(v) == right, after=("carried",)),
-            Check("carried again", lambda v: lifted(v) and self.second(v), after=("found out",)),
+            Check(
+                "carried again", lambda v: lifted(v, self.thing) and self.second(v),
+                after=("found out",),
+            ),
         )
 
     def invariants(self, scene: Scene) -> tuple[Check, ...]:
