@@ -79,6 +79,19 @@ class Nodes:
             self.start("recorder")
         self.start("task", out=str(out), record=record, clock=clock, **task)
 
+    def start_franka(self, standin: str, cell: str, out: Path) -> None:
+        """Start all that bimanual.launch.py starts with robot:=franka, to lift a pot."""
+        self.start(standin)
+        self.start("franka_world", cell=cell)
+        self.start(
+            "safety", clock="realtime", confirm=True, listeners=3, cell=cell, limits="fr3_pair"
+        )
+        self.start("planner", planner="expert")
+        self.start("policy", policy="skills", clock="realtime", listeners=2)
+        self.start("recorder")
+        self.start("task", out=str(out), record=True, clock="realtime", tasks="lift_pot",
+                   safety=True, robot="franka")  # fmt: skip
+
     def wait(self, name: str, timeout_s: float = 120.0) -> int:
         """Exit status of a node that ends by itself; fails with all logs when it does not."""
         try:

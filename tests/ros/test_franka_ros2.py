@@ -272,25 +272,12 @@ def test_arms_come_to_rest_when_their_commander_is_killed_and_their_processes_to
 # -- all nodes -------------------------------------------------------------------------------------
 
 
-def launched(nodes, out):
-    """Start all that bimanual.launch.py starts with robot:=franka cell:=standin_ros2."""
-    nodes.start("standin_ros2_control")
-    nodes.start("franka_world", cell="standin_ros2")
-    nodes.start("safety", clock="realtime", confirm=True, listeners=3, cell="standin_ros2",
-                limits="fr3_pair")  # fmt: skip
-    nodes.start("planner", planner="expert")
-    nodes.start("policy", policy="skills", clock="realtime", listeners=2)
-    nodes.start("recorder")
-    nodes.start("task", out=str(out), record=True, clock="realtime", tasks="lift_pot",
-                safety=True, robot="franka")  # fmt: skip
-
-
 @pytest.mark.slow
 def test_a_pot_is_lifted_to_a_verdict(nodes, tmp_path):
     from bench_tasks.verdicts import score_files
 
     out = tmp_path / "out"
-    launched(nodes, out)
+    nodes.start_franka("standin_ros2_control", "standin_ros2", out)
     assert nodes.wait("task", 200.0) == 0, nodes.logs()
     (score,) = score_files.load_scores(score_files.newest_scores(out))
     assert score.agrees and score.success, (score, nodes.logs())
@@ -310,7 +297,7 @@ def test_arms_come_to_rest_when_the_world_node_is_killed_in_the_middle_of_a_task
             JointState, f"/{arm}/franka/joint_states",
             lambda m, arm=arm: speeds.__setitem__(arm, np.abs(m.velocity).max()), 10,
         )  # fmt: skip
-    launched(nodes, tmp_path / "out")
+    nodes.start_franka("standin_ros2_control", "standin_ros2", tmp_path / "out")
     states = []
     from bench_interfaces.msg import WorldState
 

@@ -34,15 +34,7 @@ def busy():
 
 def test_an_episode_beside_two_busy_processes_is_not_stopped(busy, nodes, tmp_path):
     out = tmp_path / "out"
-    nodes.start("standin_franka")
-    nodes.start("franka_world", cell="standin")
-    nodes.start("safety", clock="realtime", confirm=True, listeners=3, cell="standin",
-                limits="fr3_pair")  # fmt: skip
-    nodes.start("planner", planner="expert")
-    nodes.start("policy", policy="skills", clock="realtime", listeners=2)
-    nodes.start("recorder")
-    nodes.start("task", out=str(out), record=True, clock="realtime", tasks="lift_pot",
-                safety=True, robot="franka")  # fmt: skip
+    nodes.start_franka("standin_franka", "standin", out)
     assert nodes.wait("task", 400.0) == 0, nodes.logs()
     (score,) = score_files.load_scores(score_files.newest_scores(out))
     assert score.agrees and score.success, (score, nodes.logs())

@@ -23,6 +23,7 @@ from bench_tasks.probes.stream import Asked, Item, Query, Reply, step_from_json,
 from bench_tasks.probes.talk import meanings, put
 from bench_tasks.probes.user_simulator import Simulator, attitude, reveals
 from bench_tasks.probes.users import read_users, write_users
+from tests.bench_tasks.probes.chance import at_chance, chances
 from tests.bench_tasks.probes.conversation_solver import Solver
 
 SEEDS = range(10)
@@ -105,27 +106,22 @@ def test_evidence_comes_before_its_question_and_distances_are_to_it():
                 assert step.query.text == put("suits", way, **slots)
 
 
-def at_chance(right, asked, tries):
-    p = binomtest(right, len(asked), float(np.mean([a.chance for a in asked]))).pvalue
-    return p > 0.05 / tries
-
-
 def test_no_constant_or_blind_answer_beats_chance():
     """One period of each user: what is asked again after the next has much of the same state."""
     probe = AMemGym(Options(periods=0))
     asked = [a for seed in range(60) for a in overall(r.step for r in played(probe, seed))]
     assert len(asked) == 600 and {a.chance for a in asked} == {1 / 9}
     for place in range(9):
-        assert at_chance(sum(a.gold == a.query.choices[place] for a in asked), asked, 9)
+        assert at_chance(sum(a.gold == a.query.choices[place] for a in asked), chances(asked), 9)
     words = Counter(word for a in asked for word in set(re.findall(r"\w+", a.gold)))
     for word in (w for w, n in words.items() if n > 20):
         among = [a for a in asked if any(_has(word, c) for c in a.query.choices)]
         best = [[c for c in a.query.choices if _has(word, c)][0] == a.gold for a in among]
-        assert at_chance(sum(best), among, len(words)), word
+        assert at_chance(sum(best), chances(among), len(words)), word
     favour = Counter(a.gold for a in asked[:300])
     favour.subtract(c for a in asked[:300] for c in a.query.choices if c != a.gold)
     right = sum(max(a.query.choices, key=lambda c: (favour[c], c)) == a.gold for a in asked[300:])
-    assert at_chance(right, asked[300:], 1)
+    assert at_chance(right, chances(asked[300:]), 1)
 
 
 def _has(word, text):

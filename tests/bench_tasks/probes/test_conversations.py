@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from functools import cache
 
-import numpy as np
 import pytest
-from scipy.stats import binomtest
 
 from bench_tasks.errors import UsageError
 from bench_tasks.probes import make_probe
@@ -16,6 +14,7 @@ from bench_tasks.probes.conversations import Conversations, Options
 from bench_tasks.probes.stream import NOT_MENTIONED, Asked, Item, step_from_json, step_to_json
 from bench_tasks.probes.talk import meanings
 from bench_tasks.probes.words import ATTRIBUTES, SMALL_TALK
+from tests.bench_tasks.probes.chance import at_chance
 from tests.bench_tasks.probes.conversation_solver import Solver
 
 SEEDS = range(24)
@@ -118,12 +117,6 @@ def test_evidence_comes_before_its_question_and_distances_are_to_it():
                 assert step.tags["turns"] == len(heard) - heard[first]
             else:
                 assert step.gold == NOT_MENTIONED and "turns" not in step.tags
-
-
-def at_chance(right: int, chances: list[float], tries: int) -> bool:
-    """Whether so many right are no wonder, for one of `tries` looks, at 5 % in all."""
-    p = binomtest(right, len(chances), float(np.mean(chances))).pvalue
-    return p > 0.05 / tries
 
 
 def test_no_constant_choice_beats_chance():

@@ -8,7 +8,6 @@ from functools import cache
 
 import numpy as np
 import pytest
-from scipy.stats import binomtest
 
 from bench_tasks.errors import UsageError
 from bench_tasks.probes import make_probe, report
@@ -18,6 +17,7 @@ from bench_tasks.probes.stream import Asked, Item, Reply, step_from_json, step_t
 from bench_tasks.probes.talk import meanings
 from bench_tasks.probes.wikiprofile_scores import PROFILES, profiles
 from bench_tasks.probes.words import WORDS
+from tests.bench_tasks.probes.chance import at_chance, chances
 from tests.bench_tasks.probes.conversation_solver import OWN, Solver
 
 SEEDS = range(5)
@@ -122,11 +122,6 @@ def test_what_must_be_inferred_is_never_said():
             assert not (meaning.kind == "lies" and meaning.slots["object"] in WORDS)
 
 
-def at_chance(right, asked, tries):
-    p = binomtest(right, len(asked), float(np.mean([a.chance for a in asked]))).pvalue
-    return p > 0.05 / tries
-
-
 def test_no_constant_or_blind_answer_beats_chance():
     """Of each fact one question of a kind, over many histories."""
     spec = "wikiprofile:repeats=1,sessions=2,small_talk=0,rumours=1"
@@ -138,18 +133,18 @@ def test_no_constant_or_blind_answer_beats_chance():
         assert len(mine) >= 240 and {a.chance for a in mine} == {1 / 8}
         for place in (0, -1):
             right = sum(a.gold == a.query.choices[place] for a in mine)
-            assert at_chance(right, mine, 8), (kind, place)
+            assert at_chance(right, chances(mine), 8), (kind, place)
         answers = {choice for a in mine for choice in a.query.choices}
         for text in answers:
             among = [a for a in mine if text in a.query.choices]
             right = sum(a.gold == text for a in among)
-            assert at_chance(right, among, 4 * len(answers)), (kind, text)
+            assert at_chance(right, chances(among), 4 * len(answers)), (kind, text)
         half = len(mine) // 2
         favour = Counter(a.gold for a in mine[:half])
         favour.subtract(c for a in mine[:half] for c in a.query.choices if c != a.gold)
         right = sum(max(a.query.choices, key=lambda c: (favour[c], c)) == a.gold
                     for a in mine[half:])  # fmt: skip
-        assert at_chance(right, mine[half:], 4)
+        assert at_chance(right, chances(mine[half:]), 4)
 
 
 def names(answer, status="told", **options):
