@@ -61,7 +61,7 @@ class Robot:
     def __init__(self, python: str, settings: dict[str, Any]) -> None:
         """Start it."""
         self.process = subprocess.Popen(
-            [python, str(ROOT / "sim/standin_g1.py"), json.dumps(settings)], env=environment(),
+            [python, str(ROOT / "sim/standin/g1_dds.py"), json.dumps(settings)], env=environment(),
             stdout=subprocess.PIPE,
         )  # fmt: skip
         assert self.process.stdout is not None

@@ -40,7 +40,7 @@ sys.path.insert(0, str(ROOT))
 from bench_tasks.bags import cdr  # noqa: E402
 from bench_tasks.bags.bag import read_bag  # noqa: E402
 from bench_tasks.verdicts import scoring  # noqa: E402
-from sim.black_box import read_box  # noqa: E402
+from sim.standin.black_box import read_box  # noqa: E402
 
 MOVING, REST, REST_S = 0.2, 0.05, 0.3
 """rad/s, of the fastest joint; and for how long."""

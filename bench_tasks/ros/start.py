@@ -74,12 +74,12 @@ def franka_check() -> None:
 
 def standin_franka() -> None:
     """Start the stand-in for a cell with two Franka arms."""
-    _start("sim.standin_franka_node")
+    _start("sim.standin.franka_node")
 
 
 def standin_ros2_control() -> None:
     """Start the stand-in for a cell with two Franka arms that franka_ros2 drives."""
-    _start("sim.standin_ros2_control_node")
+    _start("sim.standin.ros2_control_node")
 
 
 def unitree_world() -> None:
@@ -94,7 +94,7 @@ def unitree_check() -> None:
 
 def standin_g1() -> None:
     """Start the stand-in for a G1 at a table."""
-    _start("sim.standin_g1_node")
+    _start("sim.standin.g1_node")
 
 
 def layout() -> None:

@@ -27,7 +27,7 @@ SHAPE = np.array([1, 0.5, -1, 0.5, 1, -0.5, 1]) / 2
 CONTROLLERS = """
 import time
 import rclpy
-from sim.standin_control_ros import Controllers, as_a_manager
+from sim.standin.ros2_control_ros import Controllers, as_a_manager
 as_a_manager()
 rclpy.init()
 made = Controllers()
@@ -75,7 +75,7 @@ def misbehave(lab):
     import rclpy
     from std_msgs.msg import String
 
-    from sim.standin_control_ros import MISBEHAVE
+    from sim.standin.ros2_control_ros import MISBEHAVE
 
     context = rclpy.Context()
     rclpy.init(context=context)

@@ -62,7 +62,7 @@ def test_looks_of_a_robot_that_somebody_bends_show_a_joint_with_the_wrong_sign(
     settings = {"domain": robot_domain(), "bent": True, "flip": ["left_wrist_yaw_joint"]}
     with said.open("w") as file:
         robot = subprocess.Popen(
-            [DRIVER, ROOT / "sim/standin_g1.py", json.dumps(settings)], stdout=file,
+            [DRIVER, ROOT / "sim/standin/g1_dds.py", json.dumps(settings)], stdout=file,
             env={**nodes.env, "PYTHONPATH": str(ROOT), "LD_LIBRARY_PATH": ""},
         )  # fmt: skip
     nodes.start("unitree_check", arm="left", cell="standin", count=9, out=str(out))

@@ -9,7 +9,7 @@ pytest.importorskip("ruckig", reason="comes with make or make franka")
 
 from hardware.franka.course import Course  # noqa: E402
 from hardware.link import Command  # noqa: E402
-from sim.trajectory_controller import Point, TrajectoryController  # noqa: E402
+from sim.standin.trajectory_controller import Point, TrajectoryController  # noqa: E402
 
 NAMES = [f"fr3_joint{k}" for k in range(1, 8)]
 START = np.array([0, -0.78, 0, -2.35, 0, 1.57, 0.78])

@@ -16,7 +16,7 @@ from bench_tasks.vocabulary import ARMS
 from hardware.franka.cell import read_cell
 from hardware.franka.drivers import Drivers
 from hardware.link import Command
-from sim.pace import Pace
+from sim.standin.pace import Pace
 
 ROOT = Path(__file__).resolve().parents[3]
 SERVERS, DRIVERS = (Path(sys.prefix) / name / "bin/python" for name in ("franka_sim", "franka"))
@@ -36,8 +36,8 @@ def robots(tmp_path_factory):
     Pace.begin(pace)
     running = [
         subprocess.Popen(
-            [SERVERS, ROOT / "sim/franka_server.py", cell.arm(arm)["address"], "", "", str(k),
-             pace],
+            [SERVERS, ROOT / "sim/standin/franka_server.py", cell.arm(arm)["address"], "", "",
+             str(k), pace],
             env={**os.environ, "PYTHONPATH": "", "OMP_NUM_THREADS": "1"},
         )
         for k, arm in enumerate(ARMS)

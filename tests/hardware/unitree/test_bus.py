@@ -72,7 +72,7 @@ class StandIn:
     def __init__(self, folder, **settings):
         self._out = folder / "standin.jsonl"
         self.process = subprocess.Popen(
-            [DRIVER, ROOT / "sim/standin_g1.py", json.dumps(settings)], env=ENVIRONMENT,
+            [DRIVER, ROOT / "sim/standin/g1_dds.py", json.dumps(settings)], env=ENVIRONMENT,
             stdout=self._out.open("w"),
         )  # fmt: skip
 

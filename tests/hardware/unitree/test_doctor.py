@@ -44,7 +44,7 @@ def robot(ros_domain, tmp_path):
         out = tmp_path / f"standin{len(running)}.jsonl"
         with out.open("w") as file:
             running.append(subprocess.Popen(
-                [DRIVER, ROOT / "sim/standin_g1.py",
+                [DRIVER, ROOT / "sim/standin/g1_dds.py",
                  json.dumps({"domain": robot_domain(), **settings})],
                 env=ENVIRONMENT, stdout=file,
             ))  # fmt: skip

@@ -9,7 +9,7 @@ from bench_tasks.robots.g1_kinematics import UpperBody
 from bench_tasks.view import compose, invert
 from bench_tasks.vocabulary import ARMS
 from hardware.unitree.joints import Evidence, check, columns
-from sim.g1_wiring import reported
+from sim.standin.g1_wiring import reported
 
 NAMES = g1.JOINT_NAMES[g1.LEGS :]
 MARKER = np.array([0.02, -0.03, 0.05, 0.5, -0.5, 0.5, 0.5])

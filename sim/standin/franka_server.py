@@ -1,10 +1,11 @@
 """One simulated FR3 that speaks Franka's own protocol, with its limits enforced, by franka-sim.
 
-Runs in an environment of its own (requirements/franka_sim.txt): python sim/franka_server.py ADDRESS
-[FD [FILE PART [PACE]]]. With FD, its end of a socket pair, the hand is that of a scene elsewhere:
-every 4 ms it sends [q (7), dq (7), width that the fingers are asked for, speed] as doubles, and
-takes the width measured there. Without ("" as well), it is franka-sim's empty one. FILE is a
-`black_box`, in which it is PART, as in PACE, the file by which it shares its time (`pace`).
+Runs in an environment of its own (requirements/franka_sim.txt): `python
+sim/standin/franka_server.py ADDRESS [FD [FILE PART [PACE]]]`. With FD, its end of a socket pair,
+the hand is that of a scene elsewhere: every 4 ms it sends [q (7), dq (7), width that the fingers
+are asked for, speed] as doubles, and takes the width measured there. Without ("" as well), it is
+franka-sim's empty one. FILE is a `black_box`, in which it is PART, as in PACE, the file by which it
+shares its time (`pace`).
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ import traceback
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from bench_tasks.robots.fr3 import HOME_RAD, arm_mjcf  # noqa: E402
-from sim.black_box import BlackBox  # noqa: E402
-from sim.pace import Pace  # noqa: E402
+from sim.standin.black_box import BlackBox  # noqa: E402
+from sim.standin.pace import Pace  # noqa: E402
 
 REPORT_S = 0.004
 REPORT = struct.Struct("<16d")
@@ -165,7 +166,7 @@ def main() -> None:
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
     from franka_sim import mujoco_franka_sim
 
-    from sim.franka_cycle import CycledServer, CycledSim
+    from sim.standin.franka_cycle import CycledServer, CycledSim
 
     part = int((*sys.argv[4:5], 0)[0])
     mujoco_franka_sim.ARM_INITIAL_Q = HOME_RAD.copy()  # read when a simulation is made

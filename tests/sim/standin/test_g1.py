@@ -11,7 +11,7 @@ import pytest
 from bench_tasks.errors import BenchError
 from bench_tasks.robots import g1
 from bench_tasks.robots import unitree_hg as hg
-from sim.g1_firmware import LAYING_OUT, MEASURED, SILENT_S, Elsewhere, why_refused
+from sim.standin.g1_firmware import LAYING_OUT, MEASURED, SILENT_S, Elsewhere, why_refused
 
 
 def test_a_weight_that_is_no_number_is_refused():
@@ -24,7 +24,7 @@ def test_a_weight_that_is_no_number_is_refused():
 
 
 def test_motors_are_no_stronger_than_the_robots():
-    from sim.g1_driven import added
+    from sim.standin.g1_driven import added
 
     rows = np.zeros((29, 5))
     rows[:, 2] = np.where(np.arange(29) % 2, 1000.0, -1000.0)
@@ -59,7 +59,7 @@ def test_a_scene_that_hangs_is_no_robot_that_stands_still():
 def test_it_is_laid_out_with_waist_and_arms_at_home_only():
     pytest.importorskip("rclpy")
     pytest.importorskip("bench_interfaces")
-    from sim.standin_g1_node import G1StandInNode
+    from sim.standin.g1_node import G1StandInNode
 
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     q = np.concatenate([g1.DEFAULT_RAD[: g1.LEGS], g1.HOME_RAD])

@@ -24,9 +24,9 @@ from bench_tasks.robots.fr3 import HOME_RAD
 from bench_tasks.ros.node_ros import main as run_node
 from bench_tasks.ros.node_ros import parameter
 from bench_tasks.vocabulary import ARMS, MAX_OPENING_M, ActionChunk
-from sim.franka_server import REPORT, WIDTH
-from sim.pace import Pace
-from sim.standin_ros import CAMERAS, PERIOD_S, StandIn
+from sim.standin.franka_server import REPORT, WIDTH
+from sim.standin.pace import Pace
+from sim.standin.scene_ros import CAMERAS, PERIOD_S, StandIn
 
 __all__ = ["StandInNode", "main"]
 
@@ -179,7 +179,7 @@ class StandInNode(StandIn):
 
 
 def main(args: list[str] | None = None) -> None:
-    """Entry point of `standin_franka_node`."""
+    """Entry point of `franka_node`."""
     run_node(StandInNode, args)
 
 

@@ -1,8 +1,8 @@
 """franka_ros2's topics and actions over ideal arms: what its controllers say and hear.
 
-A process of its own, since real ones do not wait for a scene either: python -m
-sim.standin_control_ros FD FD [FILE [PACE]], where each FD is for an arm what `franka_server` has,
-FILE a `black_box`, and PACE where the scene sees their time (`pace`), which is the wall's.
+A process of its own, since real ones do not wait for a scene either: `python -m
+sim.standin.ros2_control_ros FD FD [FILE [PACE]]`, where each FD is for an arm what `franka_server`
+has, FILE a `black_box`, and PACE where the scene sees their time (`pace`), which is the wall's.
 
 It misbehaves when told so on /standin/misbehave (std_msgs/String, "WHAT ARM", "" ends it): `reject`
 takes no more trajectories, `mute` says nothing, `late` says all 0.3 s later, `stuck` is a joint
@@ -38,10 +38,10 @@ from trajectory_msgs.msg import JointTrajectory
 
 from bench_tasks.robots.fr3 import HOME_RAD
 from bench_tasks.vocabulary import ARMS
-from sim.black_box import BlackBox
-from sim.franka_server import SceneHand, exchange
-from sim.pace import Pace
-from sim.trajectory_controller import Point, TrajectoryController
+from sim.standin.black_box import BlackBox
+from sim.standin.franka_server import SceneHand, exchange
+from sim.standin.pace import Pace
+from sim.standin.trajectory_controller import Point, TrajectoryController
 
 __all__ = ["JOINTS", "MISBEHAVE", "Controllers", "as_a_manager", "main"]
 

@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from sim import pace as module
-from sim.pace import SCENE, Pace
+from sim.standin import pace as module
+from sim.standin.pace import SCENE, Pace
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from bench_tasks.robots.embodiments import with_openings
 from bench_tasks.tasks.base import Task
 from bench_tasks.vocabulary import Scene, WorldState
 from sim.g1 import G1Body
-from sim.g1_firmware import OWN_KD, OWN_KP
 from sim.scene import PHYSICS_STEP_S
+from sim.standin.g1_firmware import OWN_KD, OWN_KP
 from sim.world import SUBSTEPS, Body, SimWorld
 
 __all__ = ["EXCHANGE_S", "DrivenG1", "DrivenWorld", "Exchange", "added"]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sim.trajectory_controller import Point, TrajectoryController, coefficients, on_quintic
+from sim.standin.trajectory_controller import Point, TrajectoryController, coefficients, on_quintic
 
 NAMES = [f"fr3_joint{k}" for k in range(1, 8)]
 MS, NOW = 1_000_000, 10**12

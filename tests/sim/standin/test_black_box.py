@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sim.black_box import BlackBox, read_box
+from sim.standin.black_box import BlackBox, read_box
 
 
 def test_what_two_parts_of_a_robot_note_is_read_while_they_do(tmp_path):

@@ -1,7 +1,7 @@
 """A stand-in for a cell whose two Franka arms franka_ros2 drives: its topics and actions.
 
-As `standin_franka_node`, with ideal arms behind a JointTrajectoryController each
-(`standin_control_ros`) instead of servers of the vendor's protocol.
+As `franka_node`, with ideal arms behind a JointTrajectoryController each
+(`ros2_control_ros`) instead of servers of the vendor's protocol.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from pathlib import Path
 
 from bench_tasks.ros.node_ros import main as run_node
 from bench_tasks.vocabulary import ARMS
-from sim.standin_franka_node import StandInNode
+from sim.standin.franka_node import StandInNode
 
 __all__ = ["ControlStandInNode", "main"]
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 class ControlStandInNode(StandInNode):
@@ -30,7 +30,7 @@ class ControlStandInNode(StandInNode):
         paths = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
         numbers = [theirs.fileno() for _, theirs in links]
         self._servers.append(subprocess.Popen(
-            [sys.executable, "-m", "sim.standin_control_ros", *map(str, numbers),
+            [sys.executable, "-m", "sim.standin.ros2_control_ros", *map(str, numbers),
              self.black_box, self.pace_file],
             pass_fds=numbers, start_new_session=True,
             env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": paths},
@@ -42,7 +42,7 @@ class ControlStandInNode(StandInNode):
 
 
 def main(args: list[str] | None = None) -> None:
-    """Entry point of `standin_ros2_control_node`."""
+    """Entry point of `ros2_control_node`."""
     run_node(ControlStandInNode, args)
 
 

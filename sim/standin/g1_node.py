@@ -1,8 +1,8 @@
 """A stand-in for a G1 at a table: what is under the driver, without a robot.
 
-Unitree's DDS topics are those of `standin_g1` in a process of its own, in the driver's environment;
+Unitree's DDS topics are those of `g1_dds` in a process of its own, in the driver's environment;
 the motors behind them are those of the scene's G1, which its own controller keeps on its feet. What
-the scene shows is published as a lab's own drivers would (`standin_ros`).
+the scene shows is published as a lab's own drivers would (`scene_ros`).
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from bench_tasks.ros.domain import robot_domain
 from bench_tasks.ros.node_ros import main as run_node
 from bench_tasks.ros.node_ros import parameter
 from bench_tasks.vocabulary import ActionChunk
-from sim.black_box import BlackBox
-from sim.g1_driven import EXCHANGE_S, DrivenWorld
-from sim.g1_firmware import COMMAND, LAYING_OUT, MEASURED, Firmware
-from sim.standin_ros import CAMERAS, StandIn
+from sim.standin.black_box import BlackBox
+from sim.standin.g1_driven import EXCHANGE_S, DrivenWorld
+from sim.standin.g1_firmware import COMMAND, LAYING_OUT, MEASURED, Firmware
+from sim.standin.scene_ros import CAMERAS, StandIn
 
 __all__ = ["G1StandInNode", "main"]
 
@@ -68,7 +68,7 @@ class G1StandInNode(StandIn):
         environment |= {"OMP_NUM_THREADS": "1", "PYTHONPATH": ""}
         with theirs:
             process = subprocess.Popen(
-                [python, str(Path(__file__).with_name("standin_g1.py")), json.dumps(settings),
+                [python, str(Path(__file__).with_name("g1_dds.py")), json.dumps(settings),
                  str(theirs.fileno())],
                 pass_fds=[theirs.fileno()], env=environment, start_new_session=True,
             )  # fmt: skip
@@ -145,7 +145,7 @@ class G1StandInNode(StandIn):
 
 
 def main(args: list[str] | None = None) -> None:
-    """Entry point of `standin_g1_node`."""
+    """Entry point of `g1_node`."""
     run_node(G1StandInNode, args)
 
 

@@ -9,9 +9,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from sim.black_box import BlackBox
-from sim.franka_server import LONGEST, REPORT, SETTLED, WIDTH, SceneHand, arm_only
-from sim.pace import Pace
+from sim.standin.black_box import BlackBox
+from sim.standin.franka_server import LONGEST, REPORT, SETTLED, WIDTH, SceneHand, arm_only
+from sim.standin.pace import Pace
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def node(tmp_path):
     """The node without a middleware; the arms' ends of its links are `node.arms`."""
     pytest.importorskip("rclpy")
     pytest.importorskip("bench_interfaces")
-    from sim import standin_franka_node as module
+    from sim.standin import franka_node as module
 
     links = [socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(2)]
     for pair in links:
@@ -174,7 +174,7 @@ def test_it_ends_when_an_arm_has_ended(node):
 
 
 def test_an_arm_that_hangs_is_not_shown_as_one_that_rests(node, monkeypatch):
-    from sim import standin_franka_node as module
+    from sim.standin import franka_node as module
 
     clock = [50.0]
     monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock[0]))
@@ -198,7 +198,7 @@ def test_an_arm_that_hangs_is_not_shown_as_one_that_rests(node, monkeypatch):
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_a_server_ends_with_its_link_and_with_whatever_goes_wrong(fails, monkeypatch):
-    from sim import franka_server as module
+    from sim.standin import franka_server as module
 
     class Ended(BaseException):
         pass
@@ -227,7 +227,7 @@ def test_it_ends_when_its_scene_fails(node):
 def test_objects_are_laid_out_with_the_arms_at_home_only(node, monkeypatch):
     from bench_tasks.errors import BenchError
     from bench_tasks.robots.fr3 import HOME_RAD
-    from sim import standin_ros as module
+    from sim.standin import scene_ros as module
 
     thread = threading.Thread(target=node._run, daemon=True)
     thread.start()

@@ -13,7 +13,7 @@ import time
 from franka_sim.franka_sim_server import FrankaSimServer
 from franka_sim.mujoco_franka_sim import MujocoFrankaSim
 
-from sim.pace import Pace
+from sim.standin.pace import Pace
 
 __all__ = ["CycledServer", "CycledSim"]
 

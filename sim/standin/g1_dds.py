@@ -1,9 +1,9 @@
 """A G1 that is not there: Unitree's DDS topics, and behind them joints, ideal ones or MuJoCo's.
 
-Runs in the driver's environment (requirements/unitree.txt): python sim/standin_g1.py SETTINGS [FD].
-SETTINGS is JSON, see `DEFAULTS`. With FD, its end of a socket pair, the joints are somebody else's:
-accepted commands go there, (topic, rows (29, 5), weight), and what is measured comes back. Without,
-they are ideal, and a line of JSON on stdout says ten times a second how things stand.
+Runs in the driver's environment (requirements/unitree.txt): `python sim/standin/g1_dds.py SETTINGS
+[FD]`. SETTINGS is JSON, see `DEFAULTS`. With FD, its end of a socket pair, the joints are somebody
+else's: accepted commands go there, (topic, rows (29, 5), weight), and what is measured comes back.
+Without, they are ideal, and a line of JSON on stdout says ten times a second how things stand.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from bench_tasks.robots.unitree_dds import Dds  # noqa: E402
 from bench_tasks.robots.unitree_hg import (  # noqa: E402
@@ -34,7 +34,7 @@ from bench_tasks.robots.unitree_hg import (  # noqa: E402
 )
 from bench_tasks.robots.unitree_rpc import CHECK_MODE, MOTION_SWITCHER, Server  # noqa: E402
 from bench_tasks.ros.domain import robot_domain  # noqa: E402
-from sim.g1_firmware import (  # noqa: E402
+from sim.standin.g1_firmware import (  # noqa: E402
     Elsewhere,
     Firmware,
     IdealJoints,
@@ -42,7 +42,7 @@ from sim.g1_firmware import (  # noqa: E402
     weight_of,
     why_refused,
 )
-from sim.g1_wiring import Bent, reported  # noqa: E402
+from sim.standin.g1_wiring import Bent, reported  # noqa: E402
 
 __all__ = ["DEFAULTS", "StandIn", "main"]
 
