@@ -220,11 +220,14 @@ def examine() -> list[Finding]:
 def examine_franka(cell: str, evidence: Sequence[str]) -> list[Finding]:
     """Checks of a cell with two Franka arms: its files, its driver, and what its cameras saw.
 
+    Before that, whether arms and hands are there at all; they are told nothing.
+
     `evidence`: files of franka_check_node. UsageError when one of them cannot be read.
     """
     from hardware.franka.calibration import read_evidence
     from hardware.franka.cell import driver_python, read_cell
     from hardware.franka.checkup import check
+    from hardware.franka.reach import check_reach
 
     found = read_cell(cell)
     looks = [read_evidence(Path(path)) for path in evidence]
@@ -233,6 +236,8 @@ def examine_franka(cell: str, evidence: Sequence[str]) -> list[Finding]:
         findings.append(Finding("driver", True, driver_python(found)))
     except BenchError as error:
         findings.append(Finding("driver", False, str(error), "see docs/franka.md"))
+    if findings[-1].ok or not found.by_ros:  # a control box answers to any driver
+        findings += [Finding(*one) for one in check_reach(found)]
     mounts = found.mounts()
     findings.append(
         Finding("calibration", bool(mounts), f"of {', '.join(mounts) or 'no camera'}",
@@ -240,7 +245,8 @@ def examine_franka(cell: str, evidence: Sequence[str]) -> list[Finding]:
     )  # fmt: skip
     if not looks:
         remedy = "let franka_check_node collect what each camera sees, and name its files here"
-        findings.append(Finding("cameras and hands", False, "not looked at", remedy, needed=False))
+        findings.append(Finding("left and right, cameras, hands", False, "not looked at", remedy,
+                                needed=False))  # fmt: skip
     return findings + [Finding(*one) for one in check(mounts, looks)]
 
 

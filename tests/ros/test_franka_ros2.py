@@ -215,6 +215,23 @@ def test_arms_follow_hands_grasp_and_what_controllers_do_not_take_is_found_out(
     assert "right: " not in lab.said, "no reflex, and all trajectories were taken"
 
 
+def test_the_check_up_names_what_is_not_there_and_calls_a_healthy_laboratory_so(lab, monkeypatch):
+    from hardware.franka import reach
+
+    cell = read_cell("standin_ros2")
+    found = reach.check_reach(cell)
+    assert [name for name, *_ in found] == ["left arm", "left hand", "right arm", "right hand"]
+    assert all(ok for _, ok, *_ in found), found
+    monkeypatch.setattr(reach, "HEARD_S", 4.0)
+    names = cell.raw["names"]
+    names["left"] |= {"controller": "no_such_controller"}
+    names["right"] |= {"hand": "no_such_hand"}
+    wrong = {name: what for name, ok, what, _ in reach.check_reach(cell) if not ok}
+    assert set(wrong) == {"left arm", "right hand"}, wrong
+    assert "no controller listens on /left/no_such_controller" in wrong["left arm"]
+    assert "/right/no_such_hand" in wrong["right hand"]
+
+
 OTHER_SIDE = """
 from hardware.franka.cell import read_cell
 from hardware.franka.drivers import Drivers

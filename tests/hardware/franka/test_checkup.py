@@ -2,6 +2,8 @@
 
 import json
 import re
+import socket
+import threading
 
 import numpy as np
 import pytest
@@ -13,7 +15,9 @@ from bench_tasks.robots.fr3 import HOME_RAD
 from bench_tasks.robots.kinematics import dual_arm
 from bench_tasks.view import compose, invert
 from bench_tasks.vocabulary import ARMS
+from hardware.franka import reach
 from hardware.franka.calibration import Evidence, Mount, read_calibration, read_evidence
+from hardware.franka.cell import read_cell
 from hardware.franka.checkup import check
 
 HEAD = np.array([0.05, -0.08, 0.75, 0.25, -0.68, 0.66, -0.2])
@@ -197,11 +201,85 @@ def test_files_come_back_as_they_were_and_what_is_wrong_in_them_is_one_line(tmp_
         read_calibration(tmp_path / "none.yaml")
 
 
-def test_the_doctor_says_what_the_evidence_shows(tmp_path, capsys):
-    from bench_tasks.cli import main
-    from hardware.franka.cell import read_cell
+class Boxes:
+    """Control boxes: (arm, what) -> the socket that takes connections there."""
 
-    raw = read_cell("cell").raw
+    def __init__(self, monkeypatch):
+        self.cell = read_cell("standin")
+        self.cell.raw["addresses"] = {"left": "127.0.7.1", "right": "127.0.7.2"}
+        self.up, ports = {}, {}
+        for arm, address in self.cell.raw["addresses"].items():
+            for what in ("arm", "hand"):
+                self.up[arm, what] = end = socket.socket()
+                end.bind((address, ports.get(what, 0)))  # the same port at both addresses
+                end.listen(100)  # nobody takes them up
+                ports[what] = end.getsockname()[1]
+        monkeypatch.setattr(reach, "PORTS", ports)
+
+    def wrong(self):
+        """What is found that is not well: name -> (what, what to do)."""
+        found = reach.check_reach(self.cell)
+        return {name: (what, remedy) for name, ok, what, remedy in found if not ok}
+
+
+@pytest.fixture
+def boxes(monkeypatch):
+    made = Boxes(monkeypatch)
+    yield made
+    for end in made.up.values():
+        end.close()
+
+
+def test_control_boxes_that_answer_are_well_and_those_that_do_not_are_named(boxes):
+    assert boxes.wrong() == {}
+    assert len(reach.check_reach(boxes.cell)) == 4
+    boxes.cell.raw["addresses"]["right"] = "127.0.7.3"
+    assert list(boxes.wrong()) == ["right arm"], "and not its hand as well"
+    what, remedy = boxes.wrong()["right arm"]
+    assert f"does not answer at 127.0.7.3, port {reach.PORTS['arm']}: Connection refused" in what
+    assert "start the stand-in" in remedy
+    boxes.cell.raw["simulated"] = False
+    assert "activate FCI in Desk" in boxes.wrong()["right arm"][1]
+    boxes.cell.raw["addresses"]["right"] = "no-such-box.invalid"
+    assert "cable and the address" in boxes.wrong()["right arm"][1]
+    boxes.cell.raw["addresses"]["right"] = "127.0.7.2"
+    boxes.up["left", "hand"].close()
+    assert list(boxes.wrong()) == ["left hand"]
+    assert "Franka Hand" in boxes.wrong()["left hand"][1]
+
+
+def test_two_names_of_one_control_box_are_found(boxes, monkeypatch):
+    known = {"left.lab": "127.0.7.1", "right.lab": "127.0.7.1"}
+    connect = socket.create_connection
+    monkeypatch.setattr(
+        socket, "create_connection", lambda at, limit: connect((known[at[0]], at[1]), limit)
+    )
+    boxes.cell.raw["addresses"] = {"left": "left.lab", "right": "right.lab"}
+    assert boxes.wrong() == {
+        "addresses": ("left.lab and right.lab are the same control box, 127.0.7.1",
+                      "correct addresses in the cell")
+    }  # fmt: skip
+
+
+def test_a_control_box_that_says_nothing_takes_no_longer_than_the_limit(boxes, monkeypatch):
+    monkeypatch.setattr(reach, "CONNECT_S", 0.1)
+    over = threading.Event()
+
+    def look_up(*_):  # a name
+        over.wait()
+        raise OSError
+
+    monkeypatch.setattr(socket, "create_connection", look_up)
+    found = boxes.wrong()
+    over.set()
+    assert list(found) == ["left arm", "right arm"]
+    assert "nothing came within 0.1 s" in found["left arm"][0]
+
+
+def test_the_doctor_says_what_the_evidence_shows(tmp_path, capsys, boxes):
+    from bench_tasks.cli import main
+
+    raw = boxes.cell.raw
     raw["python"] = __file__  # any file that is there
     cell, cal = tmp_path / "mine.yaml", tmp_path / "calibration.yaml"
     head = {"parent": "world", "pose": HEAD.tolist()}
@@ -214,7 +292,8 @@ def test_the_doctor_says_what_the_evidence_shows(tmp_path, capsys):
 
     status, said = doctor()
     assert status == 0 and "note  calibration: of no camera" in said
-    assert "note  cameras and hands: not looked at" in said
+    assert "ok    left arm: its control box takes connections at 127.0.7.1, port" in said
+    assert "note  left and right, cameras, hands: not looked at" in said
     raw["calibration"], file = cal.name, tmp_path / "left.json"
     file.write_text(json.dumps(written(look())))
     status, said = doctor(str(file))

@@ -15,6 +15,7 @@ from bench_tasks.robots.fr3 import HOME_RAD
 from bench_tasks.vocabulary import ARMS
 from hardware.franka.cell import read_cell
 from hardware.franka.drivers import Drivers
+from hardware.franka.reach import check_reach
 from hardware.link import Command
 from sim.standin.pace import Pace
 
@@ -123,6 +124,33 @@ def test_springs_at_joints_or_at_the_hand_follow_without_an_abort(robots, tmp_pa
         assert events == [] and np.sqrt(np.mean(errors**2)) <= 0.01
         time.sleep(0.5)
         assert all(at_rest(made, arm) for arm in ARMS)
+    finally:
+        made.close()
+
+
+def well(robots):
+    return [(name, ok) for name, ok, *_ in check_reach(robots)] == [
+        (f"{arm} {what}", True) for arm in ARMS for what in ("arm", "hand")
+    ]
+
+
+def test_the_check_up_reaches_robots_that_rest_and_such_as_work_and_disturbs_none(robots):
+    end = time.monotonic() + 60
+    while not well(robots):  # they take their time to start
+        assert time.monotonic() < end, check_reach(robots)
+        time.sleep(0.5)
+    made = Drivers(robots)
+    try:
+        made.ready(made.poll)
+        assert well(robots)
+        errors, events = move(made, 2.0)
+        assert events == [] and np.sqrt(np.mean(errors**2)) <= 0.01
+    finally:
+        made.close()
+    made = Drivers(robots)
+    try:
+        made.ready(made.poll)
+        assert move(made, 1.0)[1] == []
     finally:
         made.close()
 
