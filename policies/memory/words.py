@@ -11,7 +11,6 @@ import json
 import math
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Iterable
 
 from bench_tasks.probes.stream import Item, Query
@@ -30,6 +29,7 @@ SAY_NOTHING = frozenset(
     "whose why will with you your".split()
 )
 """Words that are not searched for when there are others."""
+_WORD = re.compile(r"[^\W_]+")
 
 
 def said_in(item: Item) -> str:
@@ -51,8 +51,11 @@ def asked_in(query: Query) -> str:
 
 def words_of(text: str) -> list[str]:
     """Its words, in small letters without accents, as FTS5's unicode61 has them."""
-    plain = unicodedata.normalize("NFKD", text.lower())
-    return re.findall(r"[^\W_]+", "".join(c for c in plain if not unicodedata.combining(c)))
+    plain = text.lower()
+    if not plain.isascii():
+        plain = unicodedata.normalize("NFKD", plain)
+        plain = "".join(c for c in plain if not unicodedata.combining(c))
+    return _WORD.findall(plain)
 
 
 class Words:
@@ -109,16 +112,19 @@ class Words:
             "SELECT count(*) FROM (SELECT 1 FROM items WHERE user = ? LIMIT ?)",
             self._store.user, 50 * MANY,
         ), 1)  # fmt: skip
-        counts = {n: Counter(words_of(text)) for n, text in self._texts(tried)}
-        mean = sum(c.total() for c in counts.values()) / max(len(counts), 1) or 1.0
+        rarity = {
+            word: math.log(1 + (total - held + 0.5) / (held + 0.5)) for word, held in holds.items()
+        }
+        said = [(n, words_of(text)) for n, text in self._texts(tried)]
+        mean = sum(len(words) for _, words in said) / max(len(said), 1) or 1.0
         scores = []
-        for n, has in counts.items():
-            long = K1 * (1 - B + B * has.total() / mean)
-            score = sum(
-                math.log(1 + (total - held + 0.5) / (held + 0.5))
-                * has[word] * (K1 + 1) / (has[word] + long)
-                for word, held in holds.items()
-            )  # fmt: skip
+        for n, words in said:
+            hits = [word for word in words if word in rarity]
+            long = K1 * (1 - B + B * len(words) / mean)
+            score = 0.0
+            for word, rare in rarity.items():
+                if often := hits.count(word):
+                    score += rare * often * (K1 + 1) / (often + long)
             scores.append((-score, -n))
         return [-n for _, n in sorted(scores)[:count]]
 

@@ -167,3 +167,35 @@ def test_what_another_process_embedded_is_not_embedded_again(embed, tmp_path, mo
     other = make_memory("rag", path)
     monkeypatch.setattr("policies.memory.vectors.embed_all", None)
     assert found(other, "a cup") == expected
+
+
+@pytest.mark.parametrize("where", ["anywhere", "together", "at one place", "rounded otherwise"])
+def test_the_nearest_are_exact_however_close_they_are(where, monkeypatch):
+    pytest.importorskip("torch")
+    from policies.memory.store import Store
+    from policies.memory.vectors import Vectors
+
+    def units(rows):
+        return rows / np.linalg.norm(rows, axis=-1, keepdims=True)
+
+    rng = np.random.default_rng(2)
+    asked = units(rng.standard_normal(384)).astype(np.float32)
+    spread = {"anywhere": 1.0, "together": 0.02, "at one place": 0.0, "rounded otherwise": 0.0}
+    rows = units(asked + spread[where] * rng.standard_normal((3000, 384)))
+    if where == "rounded otherwise":
+        # What float16 takes from the question is more for some of them, and less for others.
+        error = asked.astype(np.float16) - asked
+        error = units(error - (error @ asked) * asked)
+        beside = rng.uniform(2.995, 3.005, 3000) * rng.choice([-1, 1], 3000)
+        rows = units(asked + beside[:, None] * error)
+    rows[2000:2500] = rows[rng.integers(0, 2000, 500)]  # What is said again.
+    rows = rows.astype(np.float16)
+    vectors = Vectors(Store(None, "someone"))
+    vectors.take([(k + 1, Item(str(k), k, "s", "Ana")) for k in range(len(rows))], rows)
+    vectors.load()
+    monkeypatch.setattr("policies.memory.vectors.embed", lambda text: asked)
+    cosines = [math.fsum(row) for row in rows.astype(float) * asked.astype(float)]
+    wanted = sorted(range(len(rows)), key=lambda k: (-cosines[k], -k))
+    for count in (1, 32, 1000, len(rows), len(rows) + 1):
+        found = [n - 1 for n in vectors.search("?", count)]
+        assert found == wanted[:count]
