@@ -73,6 +73,8 @@ class Robot:
         self.chunk: ActionChunk | None = None
         self.late_periods, self.expected = 0, True
         """How late orders come, and whether the supervisor knows it."""
+        self.misread = np.zeros(16)
+        """How far the command that a state tells of is off the one that was executed."""
         self.mail: list[tuple[int, ActionChunk]] = []
         self.decisions: list[Decision] = []
         supervisor.begin(SCENE)
@@ -85,7 +87,8 @@ class Robot:
         known = {
             "joint_position": command[JOINTS], "joint_effort": np.zeros(14),
             "joint_velocity": (command - before)[JOINTS] / DT,
-            "gripper_opening": command[HANDS], "ee_pose": np.zeros((2, 7)), "command": command,
+            "gripper_opening": command[HANDS], "ee_pose": np.zeros((2, 7)),
+            "command": command + self.misread,
             "object_pose": np.zeros((0, 7)), "object_twist": np.zeros((0, 6)),
             "contact_pair": np.zeros((0, 2), np.uint16), "contact_force": np.zeros(0),
         }  # fmt: skip
@@ -440,7 +443,7 @@ class Fuzz:
         robot.step(**changed)
 
     def _e_stop(self, robot: Robot, ahead: np.ndarray) -> dict:
-        robot.take(robot.supervisor.stop("estop", "the button"))
+        robot.take(robot.supervisor.stop("estop", "the button", robot.now_s))
         robot.ask(robot.seq, ahead[:CHUNK])  # a good command, too late
         return {}
 

@@ -106,7 +106,7 @@ class SafetyNode(BenchNode):
         try:
             state = cdr.decode_state(data)
         except ValueError as error:
-            self._do(self._supervisor.stop("state", str(error)))
+            self._stop_arms("state", str(error))
             return
         self._state = state
         self._do(self._supervisor.on_state(state, time.monotonic()))
@@ -118,7 +118,7 @@ class SafetyNode(BenchNode):
             try:
                 self._supervisor.begin(cdr.decode_scene(data))
             except ValueError as error:
-                self._do(self._supervisor.stop("state", f"scene: {error}"))
+                self._stop_arms("state", f"scene: {error}")
                 self._supervisor.end()
 
     def _on_chunk(self, data: bytes) -> None:
@@ -169,7 +169,10 @@ class SafetyNode(BenchNode):
         if died != self._lost:
             self._lost = died  # "" when it is there again
             if died:
-                self._do(self._supervisor.lost(died))
+                self._do(self._supervisor.lost(died, time.monotonic()))
+
+    def _stop_arms(self, kind: str, reason: str) -> None:
+        self._do(self._supervisor.stop(kind, reason, time.monotonic()))
 
     # -- what is done ----------------------------------------------------------------------------
 
@@ -202,7 +205,7 @@ class SafetyNode(BenchNode):
     def close(self) -> None:
         """Whoever ends this node ends the motion."""
         if self._realtime and self._state is not None:
-            self._do(self._supervisor.stop("end", "the safety node ends"))
+            self._stop_arms("end", "the safety node ends")
             time.sleep(FLUSH_S)
 
     # -- services --------------------------------------------------------------------------------
@@ -226,7 +229,7 @@ class SafetyNode(BenchNode):
         return response
 
     def _stop(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        self._do(self._supervisor.stop("stop", "/safety/stop was called"))
+        self._stop_arms("stop", "/safety/stop was called")
         response.success, response.message = True, "the arms stop until /safety/release"
         return response
 
@@ -242,7 +245,7 @@ class SafetyNode(BenchNode):
     def _on_estop(self, message: Bool) -> None:
         before, self._pressed = self._pressed, bool(message.data)
         if self._pressed and not before:  # the same message may come by several ways
-            self._do(self._supervisor.stop("estop", "/safety/estop said true"))
+            self._stop_arms("estop", "/safety/estop said true")
 
 
 def _narrowed(limits: Limits, cell: str) -> Limits:

@@ -24,6 +24,8 @@ IGNORED_PERIODS, SLOWING = 5, 0.9
 does not listen; heartbeats cease (see `Plan.heeded`)."""
 RUNNING_RAD_S = 0.1
 """Joints that are measured to move faster, so long after they were to be at rest, run away."""
+SAME = 1e-6
+"""Numbers of actions that differ by no more are the same."""
 MOST_GAP = 250
 """A state that claims to be farther from the one before is not believed."""
 MOST_LEAD = 5
@@ -44,9 +46,8 @@ class Plan:
         self.limits, self.realtime = limits, realtime
         self.state: WorldState | None = None
         self.executed: list[np.ndarray] = []
-        """The last three commands executed, oldest first."""
-        self.recent: list[np.ndarray] = []
-        """Those of the last `lag_s`, and the one before, oldest first."""
+        """The commands executed last, oldest first: those of `lag_s`, and the one before."""
+        self._lag = int(limits.measured["lag_s"] / limits.period_s + 1e-6)
         self.rows, self.seq = np.zeros((0, limits.size)), 0
         """What the arms do from state `seq` on; it ends at rest."""
         self.lead = limits.lead_periods if realtime else 0
@@ -64,6 +65,8 @@ class Plan:
         in its place."""
         self._presumed = self.rows
         """What is taken to have been executed since."""
+        self._strange: list[WorldState] = []
+        """The newest states, two at most, if nothing that was sent explains their commands."""
         self._sent: list[ActionChunk] = []
         """What was sent last, oldest first."""
         self._stopping = False
@@ -81,6 +84,12 @@ class Plan:
     def newest(self) -> WorldState | None:
         """The newest state that has come."""
         return self._seen[0] if self._seen else self.state
+
+    @property
+    def recent(self) -> list[np.ndarray]:
+        """All actions (size,) that the arms may have been told in the last `lag_s`."""
+        told = self.executed[-1 - self._lag :]
+        return [*told, *(state.command for state in self._doubted)]
 
     @property
     def heeded(self) -> bool:
@@ -116,24 +125,76 @@ class Plan:
             step *= self.limits.period_s
             self.executed = [state.command - 2 * step, state.command - step]
 
-    def see(self, state: WorldState, stopped: bool) -> None:
-        """A state has come, later than the newest; `stopped`: nothing may move."""
-        before = self.newest
+    def see(
+        self, state: WorldState, stopped: bool, age_s: float | None = None
+    ) -> tuple[str, dict[str, Any]] | None:
+        """A state has come, later than the newest, by `age_s`; `stopped`: nothing may move.
+
+        Returns why its command is not believed, if it is not: nothing that was sent explains it.
+        One message may be wrong; when the one before was no other, the robot is elsewhere indeed.
+        """
+        before, self._strange = self.newest, self._strange_with(state)
+        if self._strange and not self._consistent():
+            self.miss(state.seq, age_s)
+            told = self._sent_for(state.seq - 1, 0)
+            return self._off(self.executed[-1] if told is None else told, state.command)
         self._see_again(state.seq)
-        gap = state.seq - self.state.seq if self.state is not None and self.executed else 1
-        if gap > 1:  # the command changed evenly in the meantime, for all that is known
-            last = self.executed[-1]
-            steps = np.linspace(last, state.command, gap + 1)[1:-1]
-            self.executed = [*self.executed, *steps[-2:]]
-        self.executed = [*self.executed[-2:], np.array(state.command)]
-        lag = int(self.limits.measured["lag_s"] / self.limits.period_s + 1e-6)
-        self.recent = [*self.recent, self.executed[-1]][-1 - lag :]
+        if self._strange and self._strange[0] is not before:
+            first = self._strange[0]  # it was so: that is how the arms have come here
+            step = (state.command - first.command) / (state.seq - first.seq)
+            self._execute(state.command - 2 * step, state.command - step)
+        else:
+            self._execute(*self._between(state))
+        self._execute(np.array(state.command))
         self.state, self.lead = state, max(self.lead, self._next_lead)
         self._look_for_running(state, before, stopped)
+        return None
 
-    def miss(self, seq: int) -> None:
-        """State `seq` has come, but cannot be read."""
-        self._see_again(seq)
+    def _execute(self, *rows: np.ndarray) -> None:
+        """The arms have done those actions."""
+        self.executed = [*self.executed, *rows][-max(3, 1 + self._lag) :]
+
+    def _strange_with(self, state: WorldState) -> list[WorldState]:
+        """With a state that has come, the newest two if nothing explains their commands."""
+        if not self.realtime or self.state is None or not self.executed:
+            return []
+        seen = self._seen[1] if self._seen else self.executed
+        if self._late(state.seq, state.command, seen[-1]) is not None:
+            return []
+        return [*self._strange[-1:], state]
+
+    def _consistent(self) -> bool:
+        """Whether there are two strange states, and arms can get from the one to the other."""
+        if len(self._strange) < 2:
+            return False
+        first, second = self._strange
+        jump = np.abs(second.command - first.command)[self.limits.columns]
+        gap = second.seq - first.seq
+        return gap > 0 and bool(
+            (jump <= self.limits.fastest * self.limits.period_s * gap * 1.01).all()
+        )
+
+    def _between(self, state: WorldState) -> list[np.ndarray]:
+        """What was done, last of all, between the newest state that is known and this one."""
+        if self.state is None or not self.executed or state.seq <= self.state.seq + 1:
+            return []
+        last, gap = self.executed[-1], state.seq - self.state.seq
+        late = self._late(state.seq, state.command, last) if self.realtime else None
+        if late is None:  # the command changed evenly, for all that is known
+            return list(np.linspace(last, state.command, gap + 1)[1:-1])
+        rows = [self._sent_for(seq, late) for seq in range(self.state.seq, state.seq - 1)]
+        return [last if row is None else row for row in rows]
+
+    def miss(self, seq: int, age_s: float | None = None) -> None:
+        """State `seq` has come, by `age_s` later than the newest, but cannot be used.
+
+        Its number may be wrong, too: it is believed as far as the time that has passed allows.
+        """
+        if self.newest is None:
+            return
+        if age_s is not None:
+            periods = int(np.ceil(age_s / self.limits.period_s - 1e-6))
+            seq = min(seq, self.newest.seq + max(0, periods))
         self._presume(seq)
 
     def wait(self, age_s: float) -> None:
@@ -150,7 +211,7 @@ class Plan:
             self._seen = self.state, self.executed
         for k in range(self.state.seq + 1 - self.seq, seq + 1 - self.seq):
             row = self.rows[k - 1] if 0 < k <= len(self.rows) else self.executed[-1]
-            self.executed = [*self.executed[-2:], row.copy()]
+            self._execute(row.copy())
             self._presumed = np.concatenate([self._presumed, row[None]])
         self.state = replace(self.state, seq=seq, command=self.executed[-1])
 
@@ -179,11 +240,17 @@ class Plan:
 
     @property
     def settled(self) -> bool:
-        """Whether a robot that was later than can be learnt has been seen to do what it was sent.
+        """Whether the robot does what it was sent, if it ever was later than can be learnt.
 
-        As long as orders of before may still reach it, new ones would throw the arms about.
+        As long as orders of before may still reach it, new ones would throw the arms about; while
+        its newest state is doubted nobody knows where they would begin.
         """
-        return self._calm >= MOST_LEAD
+        return self._calm >= MOST_LEAD and not self._doubted
+
+    @property
+    def _doubted(self) -> list[WorldState]:
+        """The newest state, if its command is not believed."""
+        return [state for state in self._strange[-1:] if state is not self.newest]
 
     # -- what is to come -------------------------------------------------------------------------
 
@@ -194,20 +261,21 @@ class Plan:
         """
         assert self.state is not None
         seq, command = self.state.seq, self.state.command
-        late = self._late()
+        late = self._late(seq, command, self.executed[-2] if len(self.executed) > 1 else command)
         if late is None:
             return np.zeros((0, self.limits.size))
         rows = [self._sent_for(seq + k, late) for k in range(self.lead)]
         known = [command if row is None else row for row in rows]
         return np.array(known).reshape(-1, self.limits.size)
 
-    def _late(self) -> int | None:
-        """By how many periods what the robot did last was late, the lead if it may have been so."""
-        assert self.state is not None
-        seq, command = self.state.seq, self.state.command
+    def _late(self, seq: int, command: np.ndarray, before: np.ndarray) -> int | None:
+        """By how many periods what made the `command` of state `seq` was late, after `before`.
+
+        The lead if it may have been so; None when nothing that was sent explains it.
+        """
         for late in (*range(self.lead, -1, -1), *range(self.lead + 1, MOST_LEAD + 1)):
-            last = self._sent_for(seq - 1, late)
-            if self._speed == 0.0 if last is None else np.abs(last - command).max() <= 1e-6:
+            row = self._sent_for(seq - 1, late)
+            if np.abs((before if row is None else row) - command).max() <= SAME:
                 return late
         return None
 
@@ -233,17 +301,18 @@ class Plan:
         done = self.state.seq - self.seq + len(coming)
         if not 0 <= done < len(self.rows):
             return self.rows[:0]
-        if done and np.abs(self.rows[done - 1] - self.begin(coming)).max() > 1e-6:
+        if done and np.abs(self.rows[done - 1] - self.begin(coming)).max() > SAME:
             return self.rows[:0]
         return self.rows[done:]
 
     # -- what it is told -------------------------------------------------------------------------
 
-    def go(self, send: ActionChunk, rows: np.ndarray) -> None:
-        """From now on the robot does these rows, by what is sent."""
+    def go(self, send: ActionChunk, rows: np.ndarray) -> ActionChunk:
+        """From now on the robot does these rows; returns what is sent for that."""
         self._follow(send, rows)
         self._stopping, self._ignored = False, None
         self._rest_seq, self._running = None, 0
+        return self._since_newest() if self.realtime else send
 
     def not_sent(self) -> None:
         """What was to be sent last did not reach the arms: they do not follow it."""
@@ -253,6 +322,18 @@ class Plan:
         self.rows, self.seq = rows, send.seq
         before = [chunk for chunk in self._sent if chunk.seq < send.seq]
         self._sent = [*before[-MOST_LEAD - 2 :], send]
+
+    def _since_newest(self) -> ActionChunk:
+        """The rows as they are sent: what is presumed to have been done goes before them.
+
+        A world that has stalled is still at the state that it told of last, and refuses what
+        answers a later one.
+        """
+        assert self.newest is not None
+        if self._seen is not None:
+            self.rows = np.concatenate([self._presumed, self.rows])
+            self.seq = self.newest.seq
+        return ActionChunk(self.seq, self.rows)
 
     def halt(
         self, still: bool, asked: int = 0, free: Callable[[np.ndarray], int] = len
@@ -297,11 +378,8 @@ class Plan:
             # something in it to do, and would follow the plan before it otherwise.
             rows = np.concatenate([rows, np.tile(last, (HOLD_ACTIONS, 1))])
             self._follow(ActionChunk(self.state.seq, rows), rows)
-            # A world that has stalled is still at the state that it told of last, and refuses what
-            # answers a later one: what it would have done since goes before the stop.
-            self.rows, self.seq = np.concatenate([self._presumed, rows]), seq
         self._stopping = True
-        return ActionChunk(self.seq, self.rows)
+        return self._since_newest() if self.realtime else ActionChunk(self.seq, rows)
 
     # -- whether it is done ----------------------------------------------------------------------
 
@@ -318,7 +396,7 @@ class Plan:
             return None
         over = done >= len(self.rows)
         told = self.rows[min(done, len(self.rows)) - 1] if len(self.rows) else self.executed[-2]
-        if np.abs(told - command).max() <= 1e-6:
+        if np.abs(told - command).max() <= SAME:
             self._ignored, self._missed = None, False
             self._calm += 1
             self._try_sooner()
@@ -328,17 +406,20 @@ class Plan:
         if not self._learn_lead(command):
             self._calm = 0
         self._missed = True
-        if not self.settled and self._stopping and self.state.seq - self._sent[-1].seq < MOST_LEAD:
+        since = self.state.seq - self._sent[-1].seq if self._sent else MOST_LEAD
+        if self._calm < MOST_LEAD and self._stopping and since < MOST_LEAD:
             return None  # what was sent last may not have reached it yet
         moving, ahead = self.moving(self.rows[:0]), self.rows[done:, self.limits.columns]
         found = None if over else breach(self.limits, moving, ahead)
         if found is not None:
             return (f"the robot did not do what was sent; going on, {found.said(self.limits)}",
                     found.detail(self.limits))  # fmt: skip
-        if not over and not (
-            self._stopping and self.state.seq - self._sent[-1].seq >= HEED_PERIODS
-        ):
+        if not over and not (self._stopping and since >= HEED_PERIODS):
             return None
+        return self._off(told, command)
+
+    def _off(self, told: np.ndarray, command: np.ndarray) -> tuple[str, dict[str, Any]]:
+        """In words, how far a robot is from what it was told."""
         away = np.abs(told - command)
         column = int(away.argmax())
         name, value = self._name_of(column), float(away[column])
@@ -364,7 +445,7 @@ class Plan:
         assert self.state is not None
         for lead in range(self.lead + 1, MOST_LEAD + 1):
             sent = self._sent_for(self.state.seq - 1, lead)
-            if sent is not None and np.abs(sent - command).max() <= 1e-6:
+            if sent is not None and np.abs(sent - command).max() <= SAME:
                 self._next_lead, self._quiet = lead, 0
                 if self._missed:
                     self.lead = lead

@@ -130,14 +130,14 @@ class Supervisor:
         """Take the newest state; stop when it tells of a danger or cannot be read."""
         if self._limits is None or self._plan is None:
             return Decision()
-        newest = self._plan.newest
+        newest, age_s = self._plan.newest, now_s - self._seen_s
         if newest is not None and 0 < state.seq <= newest.seq:
             return Decision()  # overtaken by a later one
         if newest is not None and state.seq - newest.seq > MOST_GAP:
             far, self._far = self._far, state.seq
             if far is None or not 0 < state.seq - far <= MOST_GAP:
                 return self.stop("state", f"a state claims to be {state.seq}, "
-                                 f"the newest is {newest.seq}")  # fmt: skip
+                                 f"the newest is {newest.seq}", now_s)  # fmt: skip
             newest = None  # a second one says so, too: it is another motion
         self._far = None
         known, moving = self._plan.executed, self._plan.moves
@@ -148,30 +148,31 @@ class Supervisor:
         if not wrong and known and newest is not None:
             wrong = unlikely(self._limits, state, known[-1], state.seq - newest.seq)
         if wrong:
-            self._plan.miss(state.seq)
-            return self.stop("state", f"state {state.seq}: {wrong}")
+            self._plan.miss(state.seq, age_s)
+            return self.stop("state", f"state {state.seq}: {wrong}", now_s)
         if moving and not known:
             self._plan.go_on(state)
-        self._plan.see(state, bool(self._stop_reason))
-        self._seen_s, self._overdue = now_s, False
+        doubt = self._plan.see(state, bool(self._stop_reason), age_s)
+        if doubt is None:
+            self._seen_s, self._overdue = now_s, False
         found = danger(self._limits, self._scene, state, self._plan.recent)
         if found is not None and not self._stop_reason:
-            return self.stop(found.kind, found.reason, **found.detail)
-        followed = self._look_after()
+            return self.stop(found.kind, found.reason, now_s, **found.detail)
+        followed = self._look_after(now_s) if doubt is None else _doubted(state, *doubt)
         if found is None or found.kind in self._dangers:
             return followed
         self._dangers |= {found.kind}  # stopped already, but it belongs on record
         told = Intervention("stopped", found.kind, found.reason, found.detail)
         return Decision(followed.send, (told, *followed.interventions))
 
-    def _look_after(self) -> Decision:
+    def _look_after(self, now_s: float) -> Decision:
         """Stop anew when the robot has not done what it was told."""
         assert self._plan is not None and self._plan.state is not None
         found = self._plan.astray()
         if found is None:
             return Decision()
         ahead = self._plan.rows[self._plan.state.seq - self._plan.seq :]
-        return self._halt(Intervention("refused", "execution", *found, ahead.tolist()))
+        return self._halt(Intervention("refused", "execution", *found, ahead.tolist()), now_s)
 
     def on_time(self, now_s: float) -> Decision:
         """Stop when states no longer come; call it at least once a control period."""
@@ -181,26 +182,22 @@ class Supervisor:
         age_s, most_s = now_s - self._seen_s, self._limits.measured["state_age_s"]
         if age_s <= most_s:
             return Decision()
-        self._late(age_s)
+        self._overdue = True
         return self._halt(
             Intervention("refused", "heartbeat", f"no state from the robot for {age_s:.3f} s",
-                         {"value": age_s, "limit": most_s})
+                         {"value": age_s, "limit": most_s}),
+            now_s,
         )  # fmt: skip
 
-    def _late(self, age_s: float) -> None:
-        assert self._plan is not None
-        self._overdue = True
-        self._plan.wait(age_s)
-
-    def stop(self, kind: str, reason: str, **detail: Any) -> Decision:
+    def stop(self, kind: str, reason: str, now_s: float, **detail: Any) -> Decision:
         """Slow down, hold, and pass nothing on until `release`."""
         self._stop_reason, self._dangers = self._stop_reason or reason, self._dangers | {kind}
         plan = self._plan.rows.tolist() if self._plan is not None else None
-        return self._halt(Intervention("stopped", kind, reason, detail, plan or None))
+        return self._halt(Intervention("stopped", kind, reason, detail, plan or None), now_s)
 
-    def lost(self, reason: str) -> Decision:
+    def lost(self, reason: str, now_s: float) -> Decision:
         """Slow down and hold, since whoever commands is gone."""
-        return self._halt(Intervention("refused", "commander", reason))
+        return self._halt(Intervention("refused", "commander", reason), now_s)
 
     # -- commands --------------------------------------------------------------------------------
 
@@ -210,12 +207,12 @@ class Supervisor:
         try:
             raw = cdr.decode("bench_interfaces/msg/ActionChunk", data)
         except ValueError as error:
-            return self._refused(Refusal("malformed", str(error)), None)
+            return self._refused(Refusal("malformed", str(error)), None, now_s)
         values = np.asarray(raw["values"], dtype=np.float64)
         try:
             labelled(raw, size, self._scene)
         except Refusal as no:
-            return self._refused(no, values)
+            return self._refused(no, values, now_s)
         return self.on_chunk(ActionChunk(raw["seq"], values.reshape(-1, size)), now_s)
 
     def on_chunk(self, chunk: ActionChunk, now_s: float) -> Decision:
@@ -223,7 +220,7 @@ class Supervisor:
         try:
             return self._judge(chunk, now_s)
         except Refusal as no:
-            return self._refused(no, chunk.values)
+            return self._refused(no, chunk.values, now_s)
 
     def _judge(self, chunk: ActionChunk, now_s: float) -> Decision:
         if self.why_not:
@@ -254,8 +251,7 @@ class Supervisor:
                 row=near.row + late, value=near.distance_m, limit=near.limit_m,
             )  # fmt: skip
         self._answered = chunk.seq
-        send = ActionChunk(state.seq, whole if self._realtime else passed)
-        plan.go(send, whole)
+        send = plan.go(ActionChunk(state.seq, whole if self._realtime else passed), whole)
         if found is None:
             return Decision(send)
         reason = f"{found.said(limits)}: {len(passed)} periods instead of {len(path)}"
@@ -271,12 +267,15 @@ class Supervisor:
             raise Refusal("no_state", f"no {missing} has come from the robot yet")
         for_this_robot(self._limits, self._scene)
         age_s, most_s = now_s - self._seen_s, self._limits.measured["state_age_s"]
-        if self._realtime and not age_s <= most_s:
-            if not self._overdue:
-                self._late(age_s)
+        if not self._realtime:
+            return state
+        if not age_s <= most_s:
+            self._overdue = True
             raise Refusal("old_state", f"the newest state is {age_s:.3f} s old", value=age_s,
                           limit=most_s)  # fmt: skip
-        return state
+        self._plan.wait(age_s)
+        assert self._plan.state is not None
+        return self._plan.state
 
     def _near(self, state: WorldState, path: np.ndarray) -> TooNear | None:
         """Where along the path (n, size) the arms are too near to something, told or measured."""
@@ -288,16 +287,18 @@ class Supervisor:
             near = self._clearance.check_off(state.command, path, away)
         return near
 
-    def _refused(self, no: Refusal, values: Any) -> Decision:
+    def _refused(self, no: Refusal, values: Any, now_s: float) -> Decision:
         told = no.told(values)
         if no.action == "dropped" or (no.action == "stopped" and not self._realtime):
             return Decision(None, (told,))
-        return self._halt(told, len(values) if isinstance(values, np.ndarray) else 0)
+        return self._halt(told, now_s, len(values) if isinstance(values, np.ndarray) else 0)
 
-    def _halt(self, told: Intervention, asked: int = 0) -> Decision:
-        """Brake from the present state on, and hold."""
+    def _halt(self, told: Intervention, now_s: float, asked: int = 0) -> Decision:
+        """Brake from where the arms are by now, as far as they do what was sent, and hold."""
         if self._plan is None:
             return Decision(None, (told,))
+        if self._realtime:
+            self._plan.wait(now_s - self._seen_s)
         send = self._plan.halt(told.action == "stopped", asked, self._free)
         return Decision(send, (told,))
 
@@ -308,6 +309,14 @@ class Supervisor:
         self._clearance.look(self._plan.state)
         near = self._clearance.check(actions[0], actions[1:])
         return len(actions) if near is None else 1 + near.row
+
+
+def _doubted(state: WorldState, reason: str, detail: dict[str, Any]) -> Decision:
+    """A state that is not believed."""
+    told = f"state {state.seq} is not believed unless the next one says so, too: {reason}"
+    return Decision(
+        None, (Intervention("dropped", "state", told, detail, [state.command.tolist()]),)
+    )
 
 
 def _clearance(limits: Limits) -> Any:

@@ -53,7 +53,8 @@ def test_what_is_under_way_comes_before_anything_that_is_sent(realtime, lead):
 
 def test_nothing_is_under_way_for_arms_that_are_somewhere_else():
     plan = under_way(10, 2)
-    plan.see(state(11, HOME), False)
+    for seq in (11, 12):
+        plan.see(state(seq, HOME), False)
     assert plan.coming().shape == (0, 16)
 
 
@@ -86,7 +87,7 @@ def test_while_no_state_comes_what_was_sent_is_done_and_the_stop_answers_the_las
     stop = plan.halt(still=True)
     assert stop.seq == 10 and np.array_equal(stop.values[:5], PATH[10:15])
     plan.wait(3600.0)
-    assert plan.state.seq == 10 + MOST_GAP and len(plan.executed) == 3
+    assert plan.state.seq == 10 + MOST_GAP and np.array_equal(plan.executed[-1], stop.values[-1])
 
 
 def test_what_was_presumed_is_forgotten_when_the_state_comes():
@@ -94,16 +95,55 @@ def test_what_was_presumed_is_forgotten_when_the_state_comes():
     plan.wait(0.1)
     plan.see(state(12, PATH[11]), False)
     assert plan.state is plan.newest and plan.state.seq == 12
-    assert np.array_equal(plan.executed[-1], PATH[11]) and len(plan.executed) == 3
+    assert np.array_equal(plan.executed, PATH[6:12])
     plan.miss(14)
     assert plan.newest.seq == 12 and np.array_equal(plan.state.command, PATH[13])
 
 
-def test_between_two_states_the_command_changed_evenly():
+@pytest.mark.parametrize("lead", [0, 2])
+def test_between_two_states_what_was_sent_has_been_done(lead):
+    """To be taken to have moved evenly is to be believed slower, and faster, than the arms were."""
+    plan = under_way(10, lead)
+    plan.see(state(14, PATH[13]), False)
+    assert np.array_equal(plan.executed, PATH[8:14])
+
+
+def test_between_two_states_that_nothing_explains_the_command_changed_evenly():
     plan = under_way(10)
-    plan.see(state(13, PATH[12]), False)
-    third = (PATH[12] - PATH[9]) / 3
-    assert np.allclose(plan.executed, [PATH[9] + third, PATH[9] + 2 * third, PATH[12]])
+    there = PATH[9] + 0.03
+    for seq in (13, 14):
+        plan.see(state(seq, there), False)
+    assert np.ptp(plan.executed[-3:], axis=0).max() == 0.0
+    plan = under_way(10)
+    plan.see(state(10 + 1, there), False)
+    plan.see(state(10 + 4, there + 0.03), False)
+    steps = np.diff(np.array(plan.executed)[-3:], axis=0)
+    assert np.allclose(steps, 0.01), "the way from one state to the next that says so"
+
+
+def test_a_single_state_that_nothing_explains_is_not_believed_and_a_second_one_is():
+    plan = under_way(20)
+    wrong = PATH[20] + 0.1
+    reason, detail = plan.see(state(21, wrong), False)
+    assert detail["value"] == pytest.approx(0.1) and not plan.settled
+    assert plan.newest.seq == 20 and np.array_equal(plan.state.command, PATH[20])
+    assert np.array_equal(plan.recent[-1], wrong), "arms that are there are not astray"
+    stop = plan.halt(still=True)
+    assert stop.seq == 20 and np.array_equal(stop.values[0], PATH[20])
+    plan = under_way(20)
+    plan.see(state(21, wrong), False)
+    assert plan.see(state(22, PATH[21]), False) is None and plan.settled
+    assert np.array_equal(plan.executed, PATH[16:22])
+    plan.see(state(23, wrong), False)
+    assert plan.see(state(24, wrong - 0.3), False) is not None, "no arm gets from there to there"
+    assert plan.see(state(25, wrong - 0.29), False) is None
+    assert np.allclose(plan.executed[-2:], [wrong - 0.3, wrong - 0.29])
+
+
+def test_the_number_of_a_state_that_is_not_believed_is_as_far_as_time_has_passed():
+    plan = under_way(10)
+    assert plan.see(state(40, PATH[30]), False, age_s=0.02) is not None
+    assert plan.state.seq == 11 and np.array_equal(plan.state.command, PATH[10])
 
 
 def test_of_a_robot_that_does_something_else_only_two_periods_later_the_lead_is_learnt():
@@ -123,12 +163,13 @@ def test_where_the_arms_are_when_they_are_not_where_they_were_sent():
     assert np.abs(plan.rows[-1] - PATH[-1]).max() == 0.0
     wrong = PATH[-1].copy()
     wrong[9] += 0.02
-    plan.see(state(51, wrong), False)
+    for seq in (51, 52):
+        plan.see(state(seq, wrong), False)
     reason, detail = plan.astray()
     assert detail == {"joint": "right_fr3_joint2", "value": pytest.approx(0.02)}
     assert reason.startswith("the robot does not do what was sent: right_fr3_joint2 is 0.02 off")
     wrong[15] = 0.0
-    plan.see(state(52, wrong), False)
+    plan.see(state(53, wrong), False)
     assert plan.astray()[1] == {"joint": "the right hand", "value": pytest.approx(0.08)}
 
 
