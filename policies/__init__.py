@@ -1,25 +1,26 @@
 """Planners and action policies, found by name and imported only when they are asked for.
 
 To add one, write a class that has the methods of `protocols.Planner` or `protocols.Policy` and
-takes no arguments, and enter `name: "module:Class"` here. One with options has a dataclass
-`Options` with defaults and takes an instance of it: `name:key=value,...` then fills it in. A policy
-that moves other robots than the FR3 pair names them all as `robots`.
+takes no arguments. It is found as `module.Class` where Python can import it, or by the name under
+which `name: "module:Class"` is entered here. One with options has a dataclass `Options` with
+defaults and takes an instance of it: `name:key=value,...` then fills it in. A policy that moves
+other robots than the FR3 pair names them all as `robots`.
 """
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from bench_tasks import tasks
-from bench_tasks.errors import BenchError, UsageError, unknown
+from bench_tasks.errors import UsageError, unknown
 from bench_tasks.options import build, read_spec
 from bench_tasks.protocols import Planner, Policy
+from bench_tasks.registry import load, making
 from bench_tasks.vocabulary import FR3_PAIR
 
 __all__ = [
-    "PLANNERS", "POLICIES", "check_planner", "check_policy", "load", "make_model", "make_planner",
+    "PLANNERS", "POLICIES", "check_planner", "check_policy", "make_model", "make_planner",
     "make_policy",
 ]  # fmt: skip
 
@@ -51,43 +52,11 @@ POLICIES: dict[str, str] = {
 """Policy name -> where its class is."""
 
 
-EXTRAS = {"torch": "policies", "transformers": "policies", "safetensors": "policies"}
-"""Modules that a plain installation lacks, and the file in requirements/ that has them."""
-
-
-class MissingExtra(UsageError):
-    """Something registered needs a package that is not installed."""
-
-
-def load(kind: str, name: str, registry: dict[str, str]) -> Any:
-    """The class registered under a name.
-
-    UsageError lists the valid names, or tells why the class could not be loaded.
-    """
-    if name not in registry:
-        raise unknown(kind, name, registry)
-    module, _, attribute = registry[name].partition(":")
-    try:
-        return getattr(importlib.import_module(module), attribute)
-    except BenchError as error:
-        reason = str(error)
-    except ModuleNotFoundError as error:
-        if error.name in EXTRAS:
-            raise MissingExtra(
-                f"{kind} {name} needs {error.name}: "
-                f"pip install -r requirements/{EXTRAS[error.name]}.txt"
-            ) from None
-        reason = f"{type(error).__name__}: {error}"
-    except Exception as error:
-        reason = f"{type(error).__name__}: {error}"
-    raise UsageError(f"{kind} {name} cannot be loaded from {registry[name]!r}: {reason}")
-
-
 def _make(role: str, spec: str, registry: dict[str, str]) -> Any:
     """A fresh object from `name` or `name:key=value,...` (see `bench_tasks.options`)."""
     name, options = read_spec(spec, role)
     kind = load(role, name, registry)
-    try:
+    with making(role, name, registry):
         if hasattr(kind, "from_options"):
             return kind.from_options(options)
         if hasattr(kind, "Options"):
@@ -95,12 +64,6 @@ def _make(role: str, spec: str, registry: dict[str, str]) -> Any:
         if options:
             raise UsageError(f"{role} {name} takes no options, got {', '.join(sorted(options))}")
         return kind()
-    except BenchError:
-        raise
-    except Exception as error:  # noqa: BLE001 - other people's code: anything can come
-        raise UsageError(
-            f"{role} {name} cannot be made from {registry[name]!r}: {type(error).__name__}: {error}"
-        ) from error
 
 
 def make_planner(spec: str) -> Planner:

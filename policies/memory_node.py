@@ -90,7 +90,7 @@ class MemoryNode(BenchNode):
                 raise BenchError("; ".join(errors))
             if query is not None:
                 response.answer = json.dumps(asdict(self._memory.answer(query)))
-            elif raw.get("settle"):
+            elif raw.get("settle") and hasattr(self._memory, "settle"):
                 self._memory.settle()
 
         return answer(response, work)

@@ -149,7 +149,8 @@ def _tasks() -> int:
 
 def _policies(missing: list[str] | None = None) -> int:
     """How many can be loaded; why others lack an extra is added to `missing`."""
-    from policies import PLANNERS, POLICIES, MissingExtra, load
+    from bench_tasks.registry import MissingExtra, load
+    from policies import PLANNERS, POLICIES
 
     count = 0
     for kind, registry in (("planner", PLANNERS), ("policy", POLICIES)):

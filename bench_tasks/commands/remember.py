@@ -109,7 +109,7 @@ def _say(text: str) -> None:
 
 def _list(args: argparse.Namespace) -> int:
     from bench_tasks.probes import PROBES
-    from policies import load
+    from bench_tasks.registry import load
     from policies.memory import MEMORIES
 
     found: dict[str, dict[str, dict[str, object]]] = {}

@@ -2,21 +2,22 @@
 
 To add one, write a class with a dataclass `Options` of defaults, which it takes an instance of, a
 property `pictured` that says whether it needs a renderer, and `steps(seed, render)`, which returns
-the generator of its steps; `faults`, if it has any, are lines about what it read. Enter
-`name: "module:Class"` here. What it alone measures is a function of its finished runs, from names
-to numbers, which is entered in `REPORTS`.
+the generator of its steps; `faults`, if it has any, are lines about what it read. It is found as
+`module.Class` where Python can import it, or by the name under which `name: "module:Class"` is
+entered here. What it alone measures is a function of its finished runs, from names to numbers,
+which is entered in `REPORTS`.
 """
 
 from __future__ import annotations
 
-import importlib
 import inspect
 from typing import TYPE_CHECKING, Any, Protocol
 
-from bench_tasks.errors import UsageError, unknown
+from bench_tasks.errors import UsageError
 from bench_tasks.options import build, read_spec
 from bench_tasks.probes.stills import Render
 from bench_tasks.probes.stream import Probe
+from bench_tasks.registry import load, making
 
 if TYPE_CHECKING:
     from bench_tasks.probes.runs import Run
@@ -62,27 +63,22 @@ def make_probe(spec: str, **more: Any) -> ProbeKind:
     `more` is for the probe, such as a model that it may use.
     """
     name, options = read_spec(spec, "probe")
-    if name not in PROBES:
-        raise unknown("probe", name, PROBES)
-    kind = _load(PROBES[name])
+    kind = load("probe", name, PROBES)
     for what in more:
         if what not in inspect.signature(kind).parameters:
             raise UsageError(f"probe {name} takes no {what}")
-    try:
-        return kind(build(name, kind.Options, options, "probe"), **more)
-    except OSError as error:
-        raise UsageError(f"probe {name}: cannot read {error.filename}: {error.strerror}") from None
+    with making("probe", name, PROBES):
+        try:
+            return kind(build(name, kind.Options, options, "probe"), **more)
+        except OSError as error:
+            reason = f"cannot read {error.filename}: {error.strerror}"
+            raise UsageError(f"probe {name}: {reason}") from None
 
 
 def report(spec: str, runs: list[Run]) -> dict[str, float | None]:
     """What a probe measures besides what all do; {} when that is nothing, or nothing was played."""
     name = spec.partition(":")[0]
     try:
-        return _load(REPORTS[name])(runs) if name in REPORTS and runs else {}
+        return load("report", name, REPORTS)(runs) if name in REPORTS and runs else {}
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise UsageError(f"{spec}: a run has not what {name} is measured by: {error!r}") from None
-
-
-def _load(where: str) -> Any:
-    module, _, attribute = where.partition(":")
-    return getattr(importlib.import_module(module), attribute)

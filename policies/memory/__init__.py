@@ -1,7 +1,10 @@
 """What the robot remembers: memory back ends, and the readers that answer from what they recall.
 
-To add a back end, subclass `base.KeptMemory`, enter it in `MEMORIES`, and give it an `Options`
-dataclass if it has any. It is then tested by the contract in tests/policies/memory.
+A back end is a subclass of `base.KeptMemory`, or any class that has the methods `NEEDED` of
+`protocols.Memory` and is made of path, user and reader. One with options has a dataclass `Options`
+and takes an instance of it, too. It is found as `module.Class` where Python can import it, or by
+the name under which it is entered in `MEMORIES`: it is then tested by the contract in
+tests/policies/memory.
 """
 
 from __future__ import annotations
@@ -30,6 +33,8 @@ MEMORIES: dict[str, str] = {
     "oracle": "policies.memory.plain:OracleMemory",
 }
 """Memory name -> where its class is."""
+NEEDED = ("observe", "answer", "snapshot", "close")
+"""What is called of any memory. The rest of `protocols.Memory` is what ours have besides."""
 
 
 def make_memory(
@@ -44,18 +49,22 @@ def make_memory(
     """
     # Imported here: `policies` itself is imported before this, and must not need what we need.
     from bench_tasks.options import build, read_spec
-    from policies import load
+    from bench_tasks.registry import load, making
     from policies.memory.eye import colours_in
     from policies.memory.reader import RuleReader
 
     name, options = read_spec(spec, "memory")
     kind = load("memory", name, MEMORIES)
     reader = reader or RuleReader(colours_in)
-    if hasattr(kind, "Options"):
-        return kind(path, user, reader, build(name, kind.Options, options, "memory"), **more)
-    if options:
+    if not hasattr(kind, "Options") and options:
         raise UsageError(f"memory {name} takes no options, got {', '.join(sorted(options))}")
-    return kind(path, user, reader, **more)
+    with making("memory", name, MEMORIES):
+        given = (build(name, kind.Options, options, "memory"),) if hasattr(kind, "Options") else ()
+        memory = kind(path, user, reader, *given, **more)
+    lacking = [method for method in NEEDED if not callable(getattr(memory, method, None))]
+    if lacking:
+        raise UsageError(f"memory {name} has no {' and no '.join(lacking)}")
+    return memory
 
 
 def check_memory(spec: str) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from bench_tasks.probes.stream import Item, Query
-from policies import MissingExtra
+from bench_tasks.registry import MissingExtra
 from policies.memory.base import KeptMemory, Reader
 from policies.memory.rag import check_search
 from policies.memory.vectors import Vectors

@@ -41,7 +41,8 @@ class BlindPlanner:
         name = str(options.pop("inner", "openai"))
         if name not in INNER:
             raise unknown("planner inside blind", name, INNER)
-        from policies import PLANNERS, load
+        from bench_tasks.registry import load
+        from policies import PLANNERS
 
         kind = load("planner", name, PLANNERS)
         return cls(kind(build(f"blind:{name}", kind.Options, options)))

@@ -14,14 +14,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bench_tasks.commands.remember import played
 from bench_tasks.errors import BenchError, UsageError
+from bench_tasks.probes import make_probe
 from bench_tasks.probes.stream import Asked, Item, Picture, Query, step_to_json
 from bench_tasks.probes.talk import put, say
 from policies.memory import MEMORIES, check_memory, make_memory
 from policies.memory.reader import RuleReader
 
 ROOT = Path(__file__).resolve().parents[3]
-NAMES = sorted(MEMORIES)
+NAMES = [*sorted(MEMORIES), *os.environ.get("BENCH_TASKS_MEMORY", "").split()]
+"""All of ours, and those of one's own that the environment names."""
 READER = RuleReader(lambda picture: tuple(picture.caption.split()))
 DAY_NS = 86_400 * 10**9
 QUERY = Query("q", 10**18, put("attribute", 0, person="Ana", attribute="favourite drink"))
@@ -234,6 +237,79 @@ def test_wrong_names_options_and_files_are_one_line(tmp_path):
     check_memory("window:items=3")
 
 
+OWN = """
+from dataclasses import dataclass
+from bench_tasks.probes.stream import Asked, Item, Query
+from policies.memory.base import KeptMemory
+
+@dataclass(frozen=True)
+class Options:
+    items: int = 3
+
+class Last(KeptMemory):
+    name, Options = "last", Options
+
+    def recall(self, query):
+        return self.store.items()[-self.options.items:]
+
+class Bare:
+    def __init__(self, path, user, reader):
+        self.items, self.reader = [], reader
+
+    def observe(self, item):
+        self.items.append(item)
+
+    def answer(self, query):
+        return self.reader.answer(query, self.items[-3:])
+
+class Whole(Bare):
+    def close(self):
+        pass
+
+    def snapshot(self):
+        return b"".join(item.text.encode() for item in self.items)
+
+class NoArguments:
+    def __init__(self):
+        pass
+
+class Drinks:
+    Options, pictured = Options, False
+
+    def __init__(self, options):
+        self.options = options
+
+    def steps(self, seed, render=None):
+        yield Item("i", 0, "s", "Ana", "My favourite drink is tea.")
+        for k in range(self.options.items):
+            yield Item(f"j{k}", 1, "s", "Ben", "Lovely weather today.")
+        query = Query("q", 2, "What is Ana's favourite drink?", ("tea", "milk"))
+        yield Asked(query, "drink", "tea", 0.5, ("i",))
+"""
+
+
+def test_ones_own_memory_and_probe_are_found_where_python_can_import_them(tmp_path, monkeypatch):
+    (tmp_path / "own_memory.py").write_text(OWN)
+    monkeypatch.syspath_prepend(tmp_path)
+    last = ["own_memory.Last", "own_memory.Last:items=4", "own_memory.Whole"]
+    runs = played(["own_memory.Drinks"], last, range(1), tmp_path / "out", tmp_path)
+    assert [run.asked[0].reply.text for run in runs] == ["", "tea", ""]
+    assert len(filled("own_memory.Last:items=5").recall(QUERY)) == 5
+    for spec, line in (
+        ("own_memory.Last:item=3", "unknown option of memory own_memory.Last 'item'"),
+        ("own_memory.Whole:items=3", "takes no options, got items"),
+        ("own_memory.Bare", "has no snapshot and no close"),
+        ("own_memory.NoArguments", "cannot be made from 'own_memory:NoArguments': TypeError"),
+        ("own_memory.Lost", "cannot be loaded from 'own_memory:Lost': .*no attribute 'Lost'"),
+        ("no_such_memory.Last", "No module named 'no_such_memory' .*PYTHONPATH"),
+        (".Last", "cannot be loaded"),
+    ):
+        with pytest.raises(UsageError, match=line):
+            make_memory(spec)
+    with pytest.raises(UsageError, match="probe own_memory.Drinks 'x': choose from items"):
+        make_probe("own_memory.Drinks:x=1")
+
+
 def test_a_file_of_another_program_or_a_newer_format_is_left_alone(tmp_path):
     path = tmp_path / "m.db"
     filled("full", path).store.db.execute("PRAGMA user_version = 7")
@@ -291,7 +367,8 @@ def test_what_was_acknowledged_survives_a_kill(name, tmp_path):
     path = tmp_path / "m.db"
     writer = subprocess.Popen(
         [sys.executable, "-c", WRITER, name, str(path)],
-        stdout=subprocess.PIPE, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE, cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])},
     )  # fmt: skip
     assert writer.stdout is not None
     first = writer.stdout.readline()
