@@ -1,13 +1,18 @@
-"""Looking at topics of a running system."""
+"""Topics of a running system, looked at and published on, and its services."""
 
 import re
 import signal
+import threading
 
 import pytest
 import rclpy
+import rclpy.executors
 import yaml
 from sensor_msgs.msg import JointState
+from std_msgs.msg import Bool
+from std_srvs.srv import SetBool
 
+from bench_tasks.ros.node_ros import BUTTON
 from tests.ros_shim.conftest import wait_for
 
 pytestmark = pytest.mark.ros
@@ -15,10 +20,34 @@ RATE_HZ = 20.0
 
 
 @pytest.fixture
+def button(ros_domain):
+    """What a node with a stop button's topic, heard in three ways, and a service was told."""
+    context, told = rclpy.Context(), []
+    rclpy.init(context=context, domain_id=ros_domain)
+    node = rclpy.create_node("listener", context=context)
+    for k, qos in enumerate(BUTTON):
+        node.create_subscription(Bool, "/stop", lambda m, k=k: told.append((k, m.data)), qos)
+
+    def answer(request, response):
+        told.append(request.data)
+        response.success, response.message = not request.data, "heard"
+        return response
+
+    node.create_service(SetBool, "/set", answer)
+    executor = rclpy.executors.SingleThreadedExecutor(context=context)
+    executor.add_node(node)
+    thread = threading.Thread(target=executor.spin)
+    thread.start()
+    yield told
+    executor.shutdown()
+    thread.join(5)
+    node.destroy_node()
+    rclpy.shutdown(context=context)
+
+
+@pytest.fixture
 def joints(ros_domain):
     """A node that publishes joint states, spun while the test waits."""
-    import threading
-
     context = rclpy.Context()
     rclpy.init(context=context, domain_id=ros_domain)
     node = rclpy.create_node("source", context=context)
@@ -72,3 +101,38 @@ def test_unknown_topic_names_those_there_are(ros2, joints):
     assert (result.status, len(result.err.splitlines())) == (2, 1)
     assert "/nothing" in result.err
     assert "/joint_states" in result.err
+
+
+def test_what_is_published_once_everybody_hears(ros2, button):
+    result = ros2("topic", "pub", "--once", "/stop", "std_msgs/msg/Bool", "{data: true}")
+    assert result.status == 0, result.err
+    assert sorted(button) == [(k, True) for k in range(len(BUTTON))]
+
+
+@pytest.mark.parametrize("values, why", [
+    ("{data: 1}", "field 'data' is boolean, got 1"),
+    ("{dat: true}", "there is no field 'dat'; choose from data"),
+    ("true", "values must be YAML like '{data: true}', got 'true'"),
+])  # fmt: skip
+def test_values_that_a_type_has_not_are_refused(values, why):
+    from launch.errors import LaunchError
+
+    from small_ros2.messages import fill, values_of
+
+    with pytest.raises(LaunchError, match=re.escape(why)):
+        fill(Bool(), values_of(values))
+    header = fill(JointState(), values_of("{header: {frame_id: a}, position: [1.0]}"))
+    assert (header.header.frame_id, list(header.position)) == ("a", [1.0])
+
+
+def test_a_service_is_called(ros2, button):
+    result = ros2("service", "call", "/set", "std_srvs/srv/SetBool", "{data: true}")
+    assert (result.status, button) == (0, [True]), result.err
+    assert "SetBool_Response(success=False, message='heard')" in result.out
+    for words, why in (
+        (("/get", "std_srvs/srv/SetBool"), "service '/get' not seen in 3 s; there are: /set"),
+        (("/set", "std_srvs/srv/Trigger"), "'/set' is std_srvs/srv/SetBool, not std_srvs"),
+    ):
+        result = ros2("service", "call", *words)
+        assert (result.status, len(result.err.splitlines())) == (2, 1)
+        assert why in result.err

@@ -11,7 +11,7 @@ __all__ = ["main"]
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    from small_ros2 import bag_verbs, launch_verb, topic_verbs
+    from small_ros2 import bag_verbs, launch_verb, service_verbs, topic_verbs
 
     top = argparse.ArgumentParser(
         prog="ros2",
@@ -22,6 +22,7 @@ def parser() -> argparse.ArgumentParser:
     launch_verb.add_parsers(commands)
     bag_verbs.add_parser(commands)
     topic_verbs.add_parser(commands)
+    service_verbs.add_parser(commands)
     return top
 
 

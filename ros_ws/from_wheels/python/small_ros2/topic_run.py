@@ -1,4 +1,4 @@
-"""What `ros2 topic list|echo|hz` do."""
+"""What `ros2 topic list|echo|hz|pub` do."""
 
 from __future__ import annotations
 
@@ -14,13 +14,16 @@ import rclpy
 import yaml
 from launch.errors import LaunchError
 from rclpy.executors import ExternalShutdownException
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
 from small_ros2.graph import offered_qos, settle, topic_type
-from small_ros2.messages import message_class
+from small_ros2.messages import fill, message_class, values_of
 
-__all__ = ["as_plain", "node", "run_echo", "run_hz", "run_list"]
+__all__ = ["as_plain", "node", "run_echo", "run_hz", "run_list", "run_pub"]
 
 WINDOW = 10_000
+LINGER_S = 1.0
+"""After the only message, for who is found later than the first listener."""
 
 
 @contextlib.contextmanager
@@ -112,4 +115,30 @@ def run_hz(args: argparse.Namespace) -> int:
                 f"average rate: {1 / mean:.3f}\n\tmin: {min(gaps):.3f}s max: {max(gaps):.3f}s"
                 f" std dev: {statistics.pstdev(gaps):.5f}s window: {len(stamps)}", flush=True,
             )
+    return 0
+
+
+def run_pub(args: argparse.Namespace) -> int:
+    """Publish once, as soon as somebody listens, or on and on until interrupted."""
+    message = fill(message_class(args.type)(), values_of(args.values))
+    # A listener of any kind gets this, and one that is found a moment late as well.
+    qos = QoSProfile(
+        depth=10, reliability=ReliabilityPolicy.RELIABLE,
+        durability=DurabilityPolicy.TRANSIENT_LOCAL,
+    )
+    with node("small_ros2_topic_pub") as this:
+        publisher = this.create_publisher(type(message), args.topic, qos)
+        said = time.monotonic() + 1.0
+        while args.once and rclpy.ok() and not publisher.get_subscription_count():
+            time.sleep(0.01)
+            if time.monotonic() >= said:
+                print(f"nobody listens to {args.topic} yet ...", flush=True)
+                said = float("inf")
+        count = 0
+        while rclpy.ok() and not (args.once and count):
+            count += 1
+            publisher.publish(message)
+            print(f"publishing #{count}: {message!r}", flush=True)
+            rclpy.spin_once(this, timeout_sec=0)
+            time.sleep(LINGER_S if args.once else 1.0 / args.rate)
     return 0
