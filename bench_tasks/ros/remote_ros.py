@@ -23,6 +23,7 @@ from bench_interfaces.srv import (
     SetPlan,
 )
 from bench_interfaces.srv import Plan as PlanSrv
+from std_srvs.srv import Trigger
 
 from bench_tasks.bags import cdr
 from bench_tasks.errors import BenchError, LateInput, SafetyStop
@@ -73,10 +74,7 @@ class RemoteWorld:
     ) -> tuple[Scene, WorldState]:
         """Set up the episode; BenchError when the layout cannot be used."""
         graph = self._graph
-        between = graph.begin()
-        if graph.realtime:  # in lockstep nothing happens between episodes but what they left over
-            for event in between:
-                self._sink.event(Event("before", 0, 0, {"event": event.kind, **event.data}))
+        self._happened_before(graph.begin())
         if graph.safety:
             graph.wait_until_safe(SAFE_WAIT_S)
         listeners = 2 + graph.recorded + graph.safety
@@ -89,7 +87,27 @@ class RemoteWorld:
         state = graph.first_state()
         graph.sent["/world/scene"] += 1
         self._count(state)
+        if graph.safety and graph.realtime:
+            self._was_not_stopped()
         return scene, state
+
+    def _happened_before(self, events: list[Event]) -> None:
+        """Put on record, with another name, what was said before the episode began."""
+        if self._graph.realtime:  # in lockstep it is only what the last one has left over
+            for event in events:
+                self._sink.event(Event("before", 0, 0, {"event": event.kind, **event.data}))
+
+    def _was_not_stopped(self) -> None:
+        """BenchError when the robot was stopped while it got ready, and is not released yet.
+
+        A stop that is over has nothing to do with the episode: nobody is to be blamed for it.
+        """
+        said = self._graph.new_safety_events()
+        self._happened_before(said)
+        if any(event.kind == "safety_stopped" for event in said):
+            answer = self._graph.ready.call(Trigger.Request())
+            if not answer.success:
+                raise BenchError(f"stopped while the robot got ready: {answer.message}")
 
     def _count(self, state: WorldState) -> None:
         self._seq = state.seq

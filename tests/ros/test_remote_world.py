@@ -123,6 +123,30 @@ def test_a_button_that_was_pressed_between_two_episodes_is_on_record_in_the_next
     world.report()
 
 
+@pytest.mark.parametrize("released", [True, False])
+def test_a_stop_while_the_robot_gets_ready_is_no_failure_of_the_episode(released):
+    world, relayed = made(realtime=True)
+    scene, first = Scene("t", 1, 0, "", (), (), (), {}), SimpleNamespace(seq=0)
+    graph, come = world._graph, []
+    answer = SimpleNamespace(success=released, message="" if released else "stopped: the button")
+    graph.safety, graph.wait_until_safe = True, lambda limit_s: None
+    graph.ready = SimpleNamespace(call=lambda _: answer)
+    graph.new_safety_events = lambda: [come.pop()] if come else []
+
+    def load(_):
+        come.append(STOPPED)
+        return SimpleNamespace(scene=scene.to_json())
+
+    graph.load, graph.first_state = SimpleNamespace(call=load), lambda: first
+    if released:
+        assert world.reset("t", 0) == (scene, first)
+    else:
+        with pytest.raises(BenchError, match="while the robot got ready: stopped: the button"):
+            world.reset("t", 0)
+    assert relayed == [Event("before", 0, 0, {"event": "safety_stopped", "reason": "the button"})]
+    world.report()  # it does not end the episode
+
+
 @pytest.mark.parametrize(("realtime", "count"), [(True, 3), (False, 0)])
 def test_in_realtime_what_was_passed_on_must_be_in_the_bag(monkeypatch, realtime, count):
     """In lockstep each is counted when it is asked for."""
