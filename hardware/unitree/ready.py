@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,8 @@ HOME_WITHIN_RAD = 0.05
 LEAST_M = 0.01
 PELVIS_M = 0.03
 """So far the pelvis may move while waist and arms are on the way that was checked."""
+TRIES, QUIET_M, QUIET_S = 3, 0.01, 0.5
+"""Beyond that the way is looked for anew, once the pelvis has been so quiet for so long."""
 SETTLE_S, FRESH_S, SEEN_S = 10.0, 5.0, 5.0
 _PEAK = 15 / 8
 """The greatest speed of a minimum jerk profile, of its mean."""
@@ -65,6 +68,10 @@ POSTURES: tuple[Posture, ...] = (_forearms_up, _back, _aside(0.7), _aside(1.2), 
 NAMES = ("forearms up", "arms back, aside", "forward")
 
 
+class Moved(BenchError):
+    """The pelvis is not where it was when the way home was checked."""
+
+
 class Preparation(base.Preparation):
     """Waist and arms of a robot that stands by itself."""
 
@@ -83,23 +90,50 @@ class Preparation(base.Preparation):
         gently at both ends of each. Until somebody has confirmed, whoever has them keeps them where
         they are. BenchError when something is in each way.
         """
-        steering, home = self._steering, self._steering.home
+        steering = self._steering
         self._confirm("waist and arms are going to go to their starting pose")
-        self._wait_for_safety()
-        steering.engaged = False
-        self._drivers.ready(self._heed, steering.torque)
+        for again in range(TRIES):
+            self._wait_for_safety()
+            try:
+                self._bring_home()
+                break
+            except Moved as error:  # as it does when arms that were stretched out are drawn in
+                if again + 1 == TRIES:
+                    raise
+                steering.stay()
+                self._event("way_home", f"{error}; it is looked for anew")
+                self._wait(self._quiet(), SETTLE_S, "the pelvis does not come to rest")
+        steering.take(embodiments.get("g1").home)
+
+    def _bring_home(self) -> None:
+        """Waist and arms, from where they are."""
+        self._steering.engaged = False
+        self._drivers.ready(self._heed, self._steering.torque)
         start = self._drivers.told
+        home = self._steering.home
         for point in self._way_home(start, home):
             self._go(start, point)
             start = point
 
         def is_home() -> bool:
-            steering.send(0, home, time.monotonic())
+            self._steering.send(0, home, time.monotonic())
             away = np.abs(self._drivers.state().q[g1.LEGS :] - home)
             return bool(away.max() < HOME_WITHIN_RAD)
 
         self._wait(is_home, SETTLE_S, "waist and arms are not home", moving=True)
-        steering.take(embodiments.get("g1").home)
+
+    def _quiet(self) -> Callable[[], bool]:
+        """Whether arms and pelvis rest, from look to look."""
+        at, since = np.full(3, np.inf), time.monotonic()
+
+        def quiet() -> bool:
+            nonlocal at, since
+            now = self._sensors.pose(g1.PELVIS)[0][:3]
+            if not (self._drivers.state().rests and np.linalg.norm(now - at) <= QUIET_M):
+                at, since = np.array(now), time.monotonic()
+            return time.monotonic() - since >= QUIET_S
+
+        return quiet
 
     def _go(self, start: np.ndarray, end: np.ndarray) -> None:
         """From joints (17,) to others, in a straight line that has been looked at."""
@@ -171,7 +205,7 @@ class Preparation(base.Preparation):
         pelvis, _ = self._sensors.pose(g1.PELVIS)
         moved = float(np.linalg.norm(pelvis[:3] - self._pelvis))
         if not moved <= PELVIS_M:
-            raise BenchError(f"the pelvis moved by {moved:.3f} m while waist and arms went home, "
+            raise Moved(f"the pelvis moved by {moved:.3f} m while waist and arms went home, "
                              f"more than {PELVIS_M:g} m: what was free may not be")  # fmt: skip
 
     def _most(self, item: ObjectInfo) -> float:

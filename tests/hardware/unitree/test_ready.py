@@ -141,7 +141,8 @@ def test_then_they_go_straight_home_and_are_kept_there_weighed_all_the_while(cel
         (lambda c: setattr(c, "beats", False), "no heartbeat of the safety node"),
         (lambda c: setattr(c.driver, "hears", False), "no state of the robot"),
         (lambda c: setattr(c.driver, "mode", "releasing"), "not under control: releasing"),
-        (lambda c: c.pelvis.__setitem__(0, -0.05), "the pelvis moved by 0.050 m"),
+        (lambda c: c.steering.engaged or c.pelvis.__setitem__(0, c.pelvis[0] - 0.05),
+         "the pelvis moved by 0.050 m"),
         (lambda c: c.driver.events.append(("driver_lost", "it ended")), "it ended"),
         (lambda c: c.driver.events.append(("command_refused", "too far")), "too far"),
     ],
@@ -154,6 +155,16 @@ def test_what_ends_the_way_home(cell, change, why):
     with pytest.raises(BenchError, match=why):
         cell.preparation.go_home()
     assert np.abs(cell.driver.at - HOME).max() > 0.02 and not cell.steering.engaged
+
+
+def test_when_the_pelvis_gives_way_the_way_home_is_looked_for_anew_from_there(cell):
+    cell.raw["confirm_before_home"] = False
+    when_moving(cell, lambda: cell.pelvis.__setitem__(0, -0.05))
+    cell.preparation.go_home()
+    assert cell.driver.at == pytest.approx(HOME)
+    (kind, why), = cell.record
+    assert kind == "way_home" and "the pelvis moved by 0.050 m" in why
+    assert cell.driver.did.count("ready") == 2 and "hold" in cell.driver.did
 
 
 def test_what_is_said_while_arms_are_taken_over_is_on_record(cell):
