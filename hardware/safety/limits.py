@@ -12,6 +12,8 @@ import numpy as np
 
 from bench_tasks.errors import UsageError, unknown
 from bench_tasks.robots import embodiments
+from bench_tasks.robots.fr3 import HOME_RAD
+from bench_tasks.robots.kinematics import dual_arm
 from bench_tasks.vocabulary import ARMS
 from bench_tasks.yaml_shape import (
     NAME,
@@ -179,6 +181,8 @@ def _made(path: Path, raw: dict[str, Any]) -> Limits:
     own = Path(str(files("hardware.limits") / f"{limits.robot}.yaml"))
     if path.resolve() != own.resolve():
         _no_wider(limits, read_limits(limits.robot))
+        if pair:  # where a humanoid's hands are, its pelvis decides
+            _hold_home(limits.workspace)
     return limits
 
 
@@ -204,6 +208,15 @@ def _no_wider(limits: Limits, own: Limits) -> None:
     if limits.opening[0] < own.opening[0] - 1e-9 or limits.opening[1] > own.opening[1] + 1e-9:
         raise UsageError(f"gripper_opening_m is wider than that of {limits.robot}, "
                          f"{own.opening[0]:g} to {own.opening[1]:g}")  # fmt: skip
+
+
+def _hold_home(workspace: dict[str, np.ndarray]) -> None:
+    """UsageError when a hand begins outside of its workspace: all that it is told is refused."""
+    for arm, boxes in workspace.items():
+        point = dual_arm().forward(arm, np.array(HOME_RAD))[:3]
+        if not ((boxes[:, 0] <= point) & (point <= boxes[:, 1])).all(axis=1).any():
+            where = ", ".join(f"{v:.3f}" for v in point)
+            raise UsageError(f"workspace_m.{arm} must hold the hand's starting pose, ({where})")
 
 
 def _of_robot(robot: str, names: tuple[str, ...]) -> None:

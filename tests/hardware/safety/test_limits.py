@@ -44,6 +44,8 @@ def test_the_shipped_ones_are_read_by_name_and_by_path(tmp_path):
         (lambda raw: raw["commands"].update(max_actions=True), "max_actions must be a whole"),
         (lambda raw: raw["workspace_m"].update(left=[]), "workspace_m.left must be a list"),
         (lambda raw: raw["workspace_m"].pop("right"), "workspace_m.right is missing"),
+        (lambda raw: raw["workspace_m"].update(right=[[[0.5, -0.7, 0], [0.75, 0.45, 0.8]]]),
+         r"workspace_m.right must hold the hand's starting pose, \(0.307, -0.350, 0.487\)"),
         (lambda raw: raw.update(format_version=2), "format_version must be 1, got 2"),
         (lambda raw: raw.update(measured=[1]), "measured must be a mapping"),
         (lambda raw: raw["joints"][3].update(position_rad=[-174.3, -8.7]), "position_rad of left_"
