@@ -130,7 +130,7 @@ def test_a_service_is_called(ros2, button):
     assert (result.status, button) == (0, [True]), result.err
     assert "SetBool_Response(success=False, message='heard')" in result.out
     for words, why in (
-        (("/get", "std_srvs/srv/SetBool"), "service '/get' not seen in 3 s; there are: /set"),
+        (("/get", "std_srvs/srv/SetBool"), "service '/get' not seen; there are: /set"),
         (("/set", "std_srvs/srv/Trigger"), "'/set' is std_srvs/srv/SetBool, not std_srvs"),
     ):
         result = ros2("service", "call", *words)

@@ -13,18 +13,22 @@ from small_ros2.packages import choices
 
 __all__ = ["add_parser"]
 
-SEEN_S, LIST_S = 3.0, 2.0
+SEEN_S = 2.0
 EVERY_NODES = ("rcl_interfaces/", "type_description_interfaces/")
 """Types of the services that every node has, for its parameters and messages."""
 
 
-def _services(this: Any, seconds: float, wanted: str = "") -> dict[str, str]:
-    """Service -> type, once `wanted` is among them or some seconds have passed."""
-    end = time.monotonic() + seconds
+def _services(this: Any, wanted: str = "") -> dict[str, str]:
+    """Service -> type, once `wanted` is among them, or nothing new has come for some seconds."""
+    found: dict[str, str] = {}
+    end = time.monotonic() + SEEN_S
     while True:
         kinds = this.get_service_names_and_types()
-        found = {name: types[0] for name, types in kinds if not types[0].startswith(EVERY_NODES)}
-        if wanted in found or time.monotonic() > end:
+        now = {name: types[0] for name, types in kinds if not types[0].startswith(EVERY_NODES)}
+        if set(now) - set(found):
+            end = time.monotonic() + SEEN_S
+        found |= now
+        if wanted in now or time.monotonic() > end:
             return found
         time.sleep(0.05)
 
@@ -38,10 +42,10 @@ def _call(args: argparse.Namespace) -> int:
     request = fill(kind.Request(), values_of(args.values))
     name = f"/{args.service.lstrip('/')}"
     with node("small_ros2_service_call") as this:
-        found = _services(this, SEEN_S, name)
+        found = _services(this, name)
         if name not in found:
             raise LaunchError(
-                f"service '{name}' not seen in {SEEN_S:g} s; there are: {choices(found)}"
+                f"service '{name}' not seen; there are: {choices(found)}"
             )
         if found[name] != args.type:
             raise LaunchError(f"'{name}' is {found[name]}, not {args.type}")
@@ -62,7 +66,7 @@ def _list(args: argparse.Namespace) -> int:
     from small_ros2.topic_run import node
 
     with node("small_ros2_service_list") as this:
-        for name, kind in sorted(_services(this, LIST_S).items()):
+        for name, kind in sorted(_services(this).items()):
             print(f"{name} [{kind}]" if args.show_types else name)
     return 0
 
