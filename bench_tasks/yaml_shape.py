@@ -1,12 +1,14 @@
 """What a YAML file must hold: its keys, and what kind of value is at each.
 
-A shape is a dict (these keys and no others; "*" for whatever keys there are), a list of one shape
-(at least one such item), a tuple (as many items, each of its shape), a `Kind` or a `OneOf`.
+A shape is a dict (these keys and no others; "*" for whatever names there are, at least one), a list
+of one shape (at least one such item), a tuple (as many items, each of its shape), a `Kind` or a
+`OneOf`.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.resources import files
@@ -18,9 +20,8 @@ from bench_tasks.errors import UsageError, unknown
 from bench_tasks.yaml_file import read_yaml
 
 __all__ = [
-    "FLAG", "NAME", "NOT_NEGATIVE", "NUMBER", "POSITIVE",
-    "SHARE", "TEXT", "WHOLE", "Kind", "OneOf", "between", "check_shape",
-    "read_shaped", "shipped",
+    "FLAG", "NAME", "NUMBER", "PATH", "SHARE", "Kind", "OneOf", "between", "check_shape",
+    "exactly", "matching", "read_shaped", "shipped", "whole",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -46,10 +47,8 @@ def _finite(value: Any) -> bool:
 
 
 NUMBER = Kind("a number", _finite)
-POSITIVE = Kind("more than 0", lambda v: _finite(v) and v > 0)
-NOT_NEGATIVE = Kind("0 or more", lambda v: _finite(v) and v >= 0)
-SHARE = Kind("in (0, 1]", lambda v: _finite(v) and 0 < v <= 1)
-WHOLE = Kind("a whole number >= 1", lambda v: type(v) is int and v >= 1)
+SHARE = Kind("in [0.01, 1]", lambda v: _finite(v) and 0.01 <= v <= 1)
+"""Of a speed, an acceleration or the like; nothing would be left of it by less."""
 
 
 def between(least: float, most: float) -> Kind:
@@ -58,8 +57,26 @@ def between(least: float, most: float) -> Kind:
                 lambda v: _finite(v) and least <= v <= most)  # fmt: skip
 
 
-TEXT = Kind("text", lambda v: isinstance(v, str))
-NAME = Kind("a text that is not empty", lambda v: isinstance(v, str) and bool(v))
+def whole(least: int, most: int) -> Kind:
+    """A whole number in a range."""
+    return Kind(f"a whole number from {least} to {most}",
+                lambda v: type(v) is int and least <= v <= most)  # fmt: skip
+
+
+def exactly(number: int) -> Kind:
+    """This whole number, such as the version of a format."""
+    return Kind(str(number), lambda v: type(v) is int and v == number)
+
+
+def matching(says: str, pattern: str) -> Kind:
+    """A text that is all of a pattern, in which letters and spaces are those of ASCII."""
+    found = re.compile(pattern, re.ASCII)
+    return Kind(says, lambda v: isinstance(v, str) and found.fullmatch(v) is not None)
+
+
+NAME = matching("a name without spaces", r"[^\s]+")
+PATH = matching("a path, or empty", r"|\S(.*\S)?")
+_KEY = matching("a name of letters, digits and _", r"[A-Za-z_]\w*")
 FLAG = Kind("true or false", lambda v: isinstance(v, bool))
 
 
@@ -68,9 +85,14 @@ def check_shape(value: Any, shape: Any, where: str = "") -> None:
     if isinstance(shape, dict):
         if not isinstance(value, dict):
             raise UsageError(f"{where or 'the file'} must be a mapping, got {short(value)}")
-        inner = dict.fromkeys(value, shape["*"]) if "*" in shape else shape
+        if "*" in shape and not value:
+            raise UsageError(f"{where} must hold something, it is empty")
+        names = [key for key in value if _KEY.fits(key)]
+        inner = dict.fromkeys(names, shape["*"]) if "*" in shape else shape
         for key in value:
-            if key not in inner or not isinstance(key, str):
+            if "*" in shape and key not in inner:
+                raise UsageError(f"a key in {where} must be {_KEY.says}, got {short(key)}")
+            if key not in inner:
                 raise unknown(f"key in {where}" if where else "key", key, inner)
         for key, kind in inner.items():
             if key not in value:

@@ -1,13 +1,36 @@
-"""Where a camera or a tracker is, from a marker in a hand whose pose the joints tell."""
+"""Where a camera or a tracker is, from a marker in a hand whose pose the joints tell.
+
+Poses (7,) are [x, y, z, qw, qx, qy, qz], m.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-__all__ = ["Fit", "apart", "fit", "matrix_of", "pose_of"]
+from bench_tasks.errors import UsageError
+
+__all__ = ["Fit", "apart", "checked_pose", "fit", "matrix_of", "pose_of"]
+
+UNIT_WITHIN = 0.01
+
+
+def checked_pose(pose: Sequence[float], where: str, most_m: float) -> np.ndarray:
+    """The pose (7,), its quaternion of length 1.
+
+    UsageError naming `where` when it has another length, or is further away than any can be.
+    """
+    found = np.array(pose, dtype=float)
+    away, length = float(np.linalg.norm(found[:3])), float(np.linalg.norm(found[3:]))
+    if not away <= most_m:
+        raise UsageError(f"{where} must be from 0 to {most_m:g} m away, got {away:.4g} m")
+    if not abs(length - 1.0) <= UNIT_WITHIN:
+        raise UsageError(f"{where} must end in a unit quaternion, got one of length {length:.3f}")
+    found[3:] /= length
+    return found
 
 
 def matrix_of(pose: np.ndarray) -> np.ndarray:

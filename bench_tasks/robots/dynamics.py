@@ -18,7 +18,7 @@ from bench_tasks.manifest import replacing
 from bench_tasks.robots.fr3 import JOINT_NAMES
 from bench_tasks.vocabulary import ARMS, FR3_PAIR
 from bench_tasks.yaml_file import read_yaml
-from bench_tasks.yaml_shape import Kind, OneOf, check_shape
+from bench_tasks.yaml_shape import OneOf, between, check_shape, exactly
 
 __all__ = ["MAX_DELAY_S", "MAX_OFFSET_RAD", "Dynamics", "is_dynamics", "read_dynamics"]
 
@@ -32,23 +32,16 @@ MIN_STIFFNESS, MAX_STIFFNESS = 10.0, 7e4
 MAX_DAMPING = 1e5
 
 
-def _between(low: float, high: float) -> Kind:
-    return Kind(
-        f"a number from {low:g} to {high:g}",
-        lambda v: type(v) in (int, float) and low <= v <= high,
-    )
-
-
 _JOINT = {
-    "stiffness_nm_rad": _between(MIN_STIFFNESS, MAX_STIFFNESS),
-    "damping_nm_s": _between(0.0, MAX_DAMPING),
-    "dry_nm": _between(0.0, MAX_DRY_NM),
-    "offset_rad": _between(-MAX_OFFSET_RAD, MAX_OFFSET_RAD),
+    "stiffness_nm_rad": between(MIN_STIFFNESS, MAX_STIFFNESS),
+    "damping_nm_s": between(0.0, MAX_DAMPING),
+    "dry_nm": between(0.0, MAX_DRY_NM),
+    "offset_rad": between(-MAX_OFFSET_RAD, MAX_OFFSET_RAD),
 }
 _SHAPE = {
-    "format_version": Kind(str(VERSION), lambda v: v == VERSION),
+    "format_version": exactly(VERSION),
     "robot": OneOf((FR3_PAIR,)),
-    "delay_s": dict.fromkeys(ARMS, _between(0.0, MAX_DELAY_S)),
+    "delay_s": dict.fromkeys(ARMS, between(0.0, MAX_DELAY_S)),
     "joints": dict.fromkeys(JOINT_NAMES, _JOINT),
 }
 

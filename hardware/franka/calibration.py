@@ -1,7 +1,8 @@
 """Where a cell's cameras are, by the file that says so; and what one of them saw, by another.
 
 File (`calibration` in the cell): format_version 1, `cameras`: name -> {parent: world, left or right
-(the tool centre point of that arm), pose: [x, y, z, qw, qx, qy, qz] of the optical frame, m}.
+(the tool centre point of that arm), pose: [x, y, z, qw, qx, qy, qz] of the optical frame, m}. In
+the world a camera is at most `MOST_M` away, on an arm `ARM_MOST_M`.
 """
 
 from __future__ import annotations
@@ -9,24 +10,29 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from bench_tasks.errors import UsageError
 from bench_tasks.vocabulary import ARMS
 from bench_tasks.yaml_file import read_yaml
-from bench_tasks.yaml_shape import NAME, NUMBER, POSITIVE, OneOf, check_shape
+from bench_tasks.yaml_shape import NAME, NUMBER, OneOf, between, check_shape, exactly
+from hardware.hand_eye import checked_pose
 
-__all__ = ["PARENTS", "Evidence", "Mount", "read_calibration", "read_evidence", "unit"]
+__all__ = ["PARENTS", "Evidence", "Mount", "read_calibration", "read_evidence"]
 
 PARENTS = ("world", *ARMS)
 FORMAT_VERSION = 1
-UNIT_WITHIN = 0.01
-_ROW7, _ROW14, _ROW2 = (NUMBER,) * 7, (NUMBER,) * 14, (NUMBER,) * 2
-_MOUNTS = {"format_version": POSITIVE, "cameras": {"*": {"parent": OneOf(PARENTS), "pose": _ROW7}}}
+MOST_M, ARM_MOST_M = 10.0, 1.0
+# What hands say may be of any size: that it is millimetres is for the check-up to find out.
+_ROW7, _ROW14, _ROW2 = (NUMBER,) * 7, (between(-7.0, 7.0),) * 14, (NUMBER,) * 2
+_MOUNTS = {
+    "format_version": exactly(FORMAT_VERSION),
+    "cameras": {"*": {"parent": OneOf(PARENTS), "pose": _ROW7}},
+}
 _EVIDENCE = {
-    "format_version": POSITIVE, "camera": NAME, "arm": OneOf(ARMS), "grip_m": NUMBER,
+    "format_version": exactly(FORMAT_VERSION), "camera": NAME, "arm": OneOf(ARMS),
+    "grip_m": between(0.0, 0.2),
     "looks": [{"q": _ROW14, "opening": _ROW2, "seen": _ROW7}],
 }  # fmt: skip
 
@@ -65,11 +71,12 @@ def read_calibration(path: Path) -> dict[str, Mount]:
         raise UsageError(f"cannot read {path}: {error.strerror}") from None
     try:
         check_shape(raw, _MOUNTS)
-        _known(raw)
         return {
-            camera: Mount(found["parent"], unit(found["pose"], f"cameras.{camera}.pose"))
-            for camera, found in raw["cameras"].items()
-        }
+            camera: Mount(found["parent"], checked_pose(
+                found["pose"], f"cameras.{camera}.pose",
+                MOST_M if found["parent"] == "world" else ARM_MOST_M,
+            )) for camera, found in raw["cameras"].items()
+        }  # fmt: skip
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None
 
@@ -79,9 +86,9 @@ def read_evidence(path: Path) -> Evidence:
     try:
         raw = json.loads(path.read_text(encoding="utf-8"))
         check_shape(raw, _EVIDENCE)
-        _known(raw)
         looks = raw["looks"]
-        seen = [unit(look["seen"], f"looks[{k}].seen") for k, look in enumerate(looks)]
+        seen = [checked_pose(look["seen"], f"looks[{k}].seen", MOST_M)
+                for k, look in enumerate(looks)]  # fmt: skip
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}") from None
     except (ValueError, UsageError) as error:
@@ -90,18 +97,3 @@ def read_evidence(path: Path) -> Evidence:
         path.name, raw["camera"], raw["arm"], raw["grip_m"], np.array([x["q"] for x in looks]),
         np.array([x["opening"] for x in looks]), np.array(seen),
     )  # fmt: skip
-
-
-def _known(raw: dict[str, Any]) -> None:
-    if raw["format_version"] != FORMAT_VERSION:
-        raise UsageError(f"format_version must be {FORMAT_VERSION}, got {raw['format_version']}")
-
-
-def unit(pose: list[float], where: str) -> np.ndarray:
-    """Pose (7,) with a quaternion of length 1; UsageError naming `where` when it is none."""
-    found = np.array(pose, dtype=float)
-    length = float(np.linalg.norm(found[3:]))
-    if abs(length - 1.0) > UNIT_WITHIN:
-        raise UsageError(f"{where} must end in a unit quaternion, got one of length {length:.3f}")
-    found[3:] /= length
-    return found

@@ -17,12 +17,12 @@ from bench_tasks.yaml_shape import (
     FLAG,
     NAME,
     NUMBER,
-    POSITIVE,
+    PATH,
     SHARE,
-    TEXT,
     Kind,
     OneOf,
     between,
+    exactly,
     read_shaped,
     shipped,
 )
@@ -58,9 +58,9 @@ _EXTERNAL = {"force_n": between(0.5, 300.0), "torque_nm": between(0.1, 100.0)}
 _STIFFNESS, _DAMPING = between(0.1, 5000.0), between(0.01, 500.0)
 _COLLISION = between(0.1, 300.0)
 _SHAPE: dict[str, Any] = {
-    "format_version": POSITIVE,
+    "format_version": exactly(FORMAT_VERSION),
     "driver": OneOf((PYLIBFRANKA,)),
-    "python": TEXT,
+    "python": PATH,
     "simulated": FLAG,
     "addresses": dict.fromkeys(ARMS, NAME),
     "arms": {
@@ -85,23 +85,25 @@ _SHAPE: dict[str, Any] = {
     },
     "hands": _HANDS,
     **base.SEEN,
-    "calibration": TEXT,
+    "calibration": PATH,
 }  # fmt: skip
+_SPACE = Kind("a ROS namespace, / in front",
+              lambda v: v == "/" or (base.ROS_NAME.fits(v) and v[0] == "/"))  # fmt: skip
 _NAMES = {
-    "namespace": NAME, "joints": NAME, "controller": NAME, "joint_states": NAME, "torques": NAME,
-    "wrench": NAME, "hand": NAME, "fingers": NAME,
+    "namespace": _SPACE, "joints": NAME, "fingers": NAME,
+    **dict.fromkeys(("controller", "joint_states", "torques", "wrench", "hand"), base.ROS_NAME),
 }  # fmt: skip
 _ROS_SHAPE: dict[str, Any] = {
-    "format_version": POSITIVE,
+    "format_version": exactly(FORMAT_VERSION),
     "driver": OneOf((FRANKA_ROS2,)),
     "names": dict.fromkeys(ARMS, _NAMES),
     "arms": {
         "speed": SHARE, "max_jump_rad": base.JUMP, "home_share": SHARE, "external": _EXTERNAL,
-        "follow_rad": POSITIVE, "lead_s": SHARE,
+        "follow_rad": base.JUMP, "lead_s": SHARE,
     },
     "hands": _HANDS,
     **base.SEEN,
-    "calibration": TEXT,
+    "calibration": PATH,
 }  # fmt: skip
 
 
@@ -197,18 +199,19 @@ def _on_this_machine(address: str) -> bool:
 
 
 def _apart(names: dict[str, dict[str, str]]) -> None:
-    """UsageError when both arms have the same controller or hand, or a name cannot be."""
-    for arm in ARMS:
-        if not names[arm]["namespace"].startswith("/"):
-            raise UsageError(f"names.{arm}.namespace must begin with /, got "
-                             f"{names[arm]['namespace']!r}")  # fmt: skip
+    """UsageError when both arms have the same controller or hand, or the same joints."""
+
+    def full(arm: str, key: str) -> str:
+        name = names[arm][key]
+        return name if name[0] == "/" else f"{names[arm]['namespace'].rstrip('/')}/{name}"
+
     for key in ("controller", "hand", "wrench", "torques"):
-        left, right = (
-            name if name.startswith("/") else f"{names[arm]['namespace'].rstrip('/')}/{name}"
-            for arm, name in ((arm, names[arm][key]) for arm in ARMS)
-        )
+        left, right = (full(arm, key) for arm in ARMS)
         if left == right:
             raise UsageError(f"names: both arms have the {key} {left}")
+    left, right = (f"{names[arm]['joints']} on {full(arm, 'joint_states')}" for arm in ARMS)
+    if left == right:
+        raise UsageError(f"names: both arms have the joints {left}")
 
 
 def _address(text: str) -> str:
@@ -225,7 +228,7 @@ def _address(text: str) -> str:
 
 
 def _sensible(raw: dict[str, Any]) -> None:
-    base.check_cell(raw, FORMAT_VERSION)
+    base.check_cell(raw)
     if raw["driver"] == FRANKA_ROS2:
         _apart(raw["names"])
         return
@@ -237,9 +240,10 @@ def _sensible(raw: dict[str, Any]) -> None:
                              f"{raw['addresses'][arm]}, is not on this machine")  # fmt: skip
     collision = raw["arms"]["collision"]
     inertia = np.array(raw["arms"]["payload"]["inertia_kgm2"], dtype=float).reshape(3, 3)
-    if not np.allclose(inertia, inertia.T) or np.linalg.eigvalsh(inertia).min() < -1e-9:
+    about = np.linalg.eigvalsh(inertia)
+    if not np.allclose(inertia, inertia.T) or about[0] < -1e-9 or about[2] > 1.01 * about[:2].sum():
         raise UsageError("arms.payload.inertia_kgm2 is that of no body: it must be symmetric, and "
-                         "about no axis negative")  # fmt: skip
+                         "about no axis negative, or more than about the other two")  # fmt: skip
     for kind in ("torque_nm", "force_n"):
         pairs = zip(collision[f"lower_{kind}"], collision[f"upper_{kind}"], strict=True)
         if any(low > high for low, high in pairs):

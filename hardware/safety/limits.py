@@ -17,34 +17,34 @@ from bench_tasks.robots.kinematics import dual_arm
 from bench_tasks.vocabulary import ARMS
 from bench_tasks.yaml_shape import (
     NAME,
-    NUMBER,
-    POSITIVE,
     SHARE,
-    WHOLE,
-    Kind,
     between,
+    exactly,
     read_shaped,
     shipped,
+    whole,
 )
 
 __all__ = ["Limits", "read_limits", "shipped_limits"]
 
 FORMAT_VERSION = 1
 ARM_JOINTS, HUMANOID_JOINTS = 7, 17
-_TEXT = Kind("text", NAME.fits)
-_JOINT: dict[str, Any] = {
-    "name": _TEXT, "position_rad": (NUMBER, NUMBER), "velocity_rad_s": POSITIVE,
-    "acceleration_rad_s2": POSITIVE, "jerk_rad_s3": POSITIVE, "torque_nm": POSITIVE,
-    "near_lower": (NUMBER, POSITIVE, NUMBER), "near_upper": (NUMBER, POSITIVE, NUMBER),
-}  # fmt: skip
 # Wider ranges than any cell asks for: degrees, milliseconds and millimetres are beyond them.
+_ANGLE = between(-7.0, 7.0)
+_NEAR = between(0.0, 10.0), between(0.01, 1000.0), _ANGLE
+_JOINT: dict[str, Any] = {
+    "name": NAME, "position_rad": (_ANGLE, _ANGLE), "velocity_rad_s": between(0.01, 50.0),
+    "acceleration_rad_s2": between(0.1, 1000.0), "jerk_rad_s3": between(1.0, 1e5),
+    "torque_nm": between(0.1, 1000.0), "near_lower": _NEAR, "near_upper": _NEAR,
+}  # fmt: skip
+_OPENING = between(-0.01, 0.5)
 _POINT = (between(-5.0, 5.0),) * 3
 _SHAPE: dict[str, Any] = {
-    "format_version": WHOLE, "robot": _TEXT, "joints": [_JOINT],
-    "gripper_opening_m": (NUMBER, NUMBER),
+    "format_version": exactly(FORMAT_VERSION), "robot": NAME, "joints": [_JOINT],
+    "gripper_opening_m": (_OPENING, _OPENING),
     "commands": {
         "control_period_s": between(0.001, 0.5), "share": SHARE, "stop_share": between(0.1, 1.0),
-        "jump_rad": between(0.001, 1.0), "slowest": SHARE, "max_actions": WHOLE,
+        "jump_rad": between(0.001, 1.0), "slowest": SHARE, "max_actions": whole(1, 1000),
     },
     "workspace_m": {arm: [(_POINT, _POINT)] for arm in ARMS},
     "distance_m": dict.fromkeys(("hands", "arms", "itself", "table"), between(-0.02, 1.0)),
@@ -143,19 +143,17 @@ def read_limits(name: str) -> Limits:
 
 
 def _made(path: Path, raw: dict[str, Any]) -> Limits:
-    if raw["format_version"] != FORMAT_VERSION:
-        raise UsageError(f"format_version must be {FORMAT_VERSION}, got {raw['format_version']}")
     joints = raw["joints"]
     if len(joints) not in (ARM_JOINTS, HUMANOID_JOINTS):
         raise UsageError(f"joints must be the {ARM_JOINTS} of one arm or the {HUMANOID_JOINTS} of "
                          f"waist and arms, got {len(joints)}")  # fmt: skip
     for k, joint in enumerate(joints):
-        _ascending(f"joints[{k}].position_rad", *joint["position_rad"])
-    _ascending("gripper_opening_m", *raw["gripper_opening_m"])
+        _ascending(f"joints[{k}].position_rad", *joint["position_rad"], 0.01)
+    _ascending("gripper_opening_m", *raw["gripper_opening_m"], 1e-4)
     for arm in ARMS:
         for k, (low, high) in enumerate(raw["workspace_m"][arm]):
             for a, b in zip(low, high, strict=True):
-                _ascending(f"workspace_m.{arm}[{k}]", a, b)
+                _ascending(f"workspace_m.{arm}[{k}]", a, b, 0.01)
 
     pair = len(joints) == ARM_JOINTS
 
@@ -178,6 +176,7 @@ def _made(path: Path, raw: dict[str, Any]) -> Limits:
         commands=raw["commands"], distance_m=raw["distance_m"], measured=raw["measured"],
         fastest=both("velocity_rad_s"),
     )  # fmt: skip
+    _can_move(limits)
     own = Path(str(files("hardware.limits") / f"{limits.robot}.yaml"))
     if path.resolve() != own.resolve():
         _no_wider(limits, read_limits(limits.robot))
@@ -234,6 +233,23 @@ def _of_robot(robot: str, names: tuple[str, ...]) -> None:
                              f"where {right} should be")  # fmt: skip
 
 
-def _ascending(where: str, low: float, high: float) -> None:
+def _can_move(limits: Limits) -> None:
+    """UsageError when a joint may not be where it starts, or leave the middle of its range."""
+    robot = embodiments.get(limits.robot)
+    home, middle = robot.home[robot.joint_columns], limits.position.mean(axis=1)
+    for name, (low, high), at in zip(limits.joint_names, limits.position, home, strict=True):
+        if not low <= at <= high:
+            raise UsageError(f"position_rad of {name}, {low:g} to {high:g}, is without {at:.4g}, "
+                             "where it starts")  # fmt: skip
+    for key, upper in (("near_lower", False), ("near_upper", True)):
+        still = limits.speed(middle[None], np.full((1, len(middle)), upper))[0] <= 0
+        if still.any():
+            name = limits.joint_names[int(np.argmax(still))]
+            raise UsageError(f"{key} of {name} lets it not even move in the middle of its range")
+
+
+def _ascending(where: str, low: float, high: float, least: float) -> None:
     if low >= high:
         raise UsageError(f"{where}: {low:g} must be less than {high:g}")
+    if high - low < least * (1 - 1e-9):
+        raise UsageError(f"{where}: between {low:g} and {high:g} must be {least:g} or more")

@@ -10,15 +10,15 @@ from bench_tasks.errors import UsageError
 from bench_tasks.ros.domain import robot_domain, ros_domain
 from bench_tasks.yaml_shape import (
     FLAG,
-    NAME,
-    NUMBER,
-    POSITIVE,
+    PATH,
     SHARE,
-    TEXT,
     OneOf,
     between,
+    exactly,
+    matching,
     read_shaped,
     shipped,
+    whole,
 )
 from hardware import cell as base
 
@@ -26,9 +26,10 @@ __all__ = ["Cell", "driver_python", "read_cell", "shipped_cells"]
 
 FORMAT_VERSION = 1
 _SHAPE: dict[str, Any] = {
-    "format_version": POSITIVE, "robot": OneOf(("g1",)), "python": TEXT,
-    "transport": OneOf(("dds", "ros2")), "interface": NAME, "domain": NUMBER,
-    "accept_cyclonedds": TEXT,
+    "format_version": exactly(FORMAT_VERSION), "robot": OneOf(("g1",)), "python": PATH,
+    "transport": OneOf(("dds", "ros2")), "domain": whole(-1, 232),
+    "interface": matching("a network card's name", r"[^\s/]{1,15}"),
+    "accept_cyclonedds": matching("empty or a version", r"\S*"),
     "hands": OneOf(("rubber", "dex3")),
     "bus": {
         # Wider ranges than any cell asks for: degrees and milliseconds are beyond them.
@@ -37,7 +38,10 @@ _SHAPE: dict[str, Any] = {
         "ramp_s": between(0.1, 60.0),
     },
     "home_rad_s": between(0.01, 2.0), "gravity": FLAG,
-    "table": dict.fromkeys(("edge_m", "depth_m", "width_m", "thickness_m"), between(0.001, 5.0)),
+    "table": {
+        "edge_m": between(0.01, 1.0), "depth_m": between(0.1, 5.0), "width_m": between(0.1, 5.0),
+        "thickness_m": between(0.001, 1.0),
+    },
     **base.SEEN, "layout": {**base.LAYOUT, "pelvis_m": between(0.001, 1.0)},
 }  # fmt: skip
 
@@ -82,9 +86,7 @@ def read_cell(name: str) -> Cell:
 
 
 def _made(path: Path, raw: dict[str, Any]) -> Cell:
-    base.check_cell(raw, FORMAT_VERSION)
-    if type(raw["domain"]) is not int or not -1 <= raw["domain"] <= 232:
-        raise UsageError(f"domain must be a whole number from -1 to 232, got {raw['domain']}")
+    base.check_cell(raw)
     if raw["domain"] == -1 and raw["interface"] != "lo":
         raise UsageError(f"domain must be the robot's own (0) on interface {raw['interface']}, "
                          "got -1")  # fmt: skip

@@ -17,19 +17,21 @@ from bench_tasks.errors import UsageError
 from bench_tasks.robots import g1
 from bench_tasks.robots.g1_kinematics import UpperBody
 from bench_tasks.vocabulary import ARMS
-from bench_tasks.yaml_shape import NUMBER, POSITIVE, OneOf, check_shape
+from bench_tasks.yaml_shape import NUMBER, OneOf, between, check_shape, exactly
 from hardware.checkup import LOOKS, SPREAD, Found, good, mistake
-from hardware.hand_eye import Fit, apart, fit, matrix_of, pose_of
+from hardware.hand_eye import Fit, apart, checked_pose, fit, matrix_of, pose_of
 
 __all__ = ["Evidence", "check", "columns", "read_evidence"]
 
 BENT_RAD = 0.2
 PELVIS_M, PELVIS_RAD = 0.02, 0.05
+MOST_M = 10.0
+"""No tracker sees a hand further from the pelvis."""
 _NOWHERE = np.array([0.0, 0, 0, 1, 0, 0, 0])
 _NAMES = g1.JOINT_NAMES[g1.LEGS :]
 _SHAPE = {
-    "format_version": POSITIVE, "arm": OneOf(ARMS),
-    "looks": [{"q": (NUMBER,) * len(_NAMES), "seen": (NUMBER,) * 7}],
+    "format_version": exactly(1), "arm": OneOf(ARMS),
+    "looks": [{"q": (between(-7.0, 7.0),) * len(_NAMES), "seen": (NUMBER,) * 7}],
 }  # fmt: skip
 
 
@@ -51,13 +53,14 @@ def read_evidence(path: Path) -> Evidence:
     try:
         raw = json.loads(path.read_text(encoding="utf-8"))
         check_shape(raw, _SHAPE)
+        seen = [checked_pose(look["seen"], f"looks[{k}].seen", MOST_M)
+                for k, look in enumerate(raw["looks"])]  # fmt: skip
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}") from None
     except (ValueError, UsageError) as error:
         raise UsageError(f"{path}: {error}") from None
-    looks = raw["looks"]
-    return Evidence(path.name, raw["arm"], np.array([x["q"] for x in looks]),
-                    np.array([x["seen"] for x in looks]))  # fmt: skip
+    return Evidence(path.name, raw["arm"], np.array([x["q"] for x in raw["looks"]]),
+                    np.array(seen))  # fmt: skip
 
 
 def columns(arm: str) -> np.ndarray:

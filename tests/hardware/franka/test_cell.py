@@ -47,7 +47,7 @@ def test_the_simulated_cell_is_on_this_machine_and_the_other_is_not():
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"arms__speed": 1.5}, r"arms.speed must be in \(0, 1\], got 1.5"),
+        ({"arms__speed": 1.5}, r"arms.speed must be in \[0.01, 1\], got 1.5"),
         ({"arms__speeed": 1.0}, "unknown key in arms 'speeed': choose from"),
         ({"hands": None}, "hands is missing"),
         ({"simulated": True}, "simulated must be false: the address of the left arm, 172.16.0.2,"),
@@ -62,7 +62,7 @@ def test_the_simulated_cell_is_on_this_machine_and_the_other_is_not():
         ({"objects__frame": "pot"}, "objects.frame must hold {name}, got 'pot'"),
         ({"format_version": 2}, "format_version must be 1, got 2"),
         ({"cameras__head__image": "/head/image_raw"}, "cameras.head: /head/image_raw is what"),
-        ({"addresses__left": "172.16.1.2 "}, "'172.16.1.2 ' is no address of a control box"),
+        ({"addresses__left": "172.16.1.2 "}, "addresses.left must be a name without spaces"),
         ({"addresses__left": "172.16.01.2"}, "'172.16.01.2' is no address of a control box"),
         ({"addresses__left": "::ffff:172.16.1.2"}, "both arms have the address ::ffff:172.16.1.2"),
         ({"addresses": {"left": "Robot", "right": "robot"}}, "both arms have the address Robot"),
@@ -72,6 +72,10 @@ def test_the_simulated_cell_is_on_this_machine_and_the_other_is_not():
         ({"arms__collision__upper_force_n": [4e4] * 6}, r"upper_force_n\[0\] must be a number"),
         ({"arms__payload__mass_kg": -3}, "mass_kg must be a number from 0 to 10, got -3"),
         ({"arms__payload__inertia_kgm2": [0, 1, 0] * 3}, "inertia_kgm2 is that of no body"),
+        ({"arms__payload__inertia_kgm2": [0.1, 0, 0, 0, 0.01, 0, 0, 0, 0.01]}, "of no body"),
+        ({"cameras": {}}, "cameras must hold something, it is empty"),
+        ({"cameras__head__image": "head/image_raw"}, "cameras.head.image must be a ROS name in f"),
+        ({"objects__frame": "/object/{name}"}, "must be a tf frame, without spaces or / in front"),
         ({"arms__payload__inertia_kgm2": [-0.1, 0, 0, 0, 0.1, 0, 0, 0, 0.1]}, "of no body"),
         ({"hands__max_width_m": 80}, "max_width_m must be a number from 0.001 to 0.2, got 80"),
         ({"layout__position_m": 20}, "position_m must be a number from 0.0001 to 1, got 20"),
@@ -102,12 +106,14 @@ def test_cells_that_franka_ros2_drives_have_names_for_each_arm(name):
     [
         ({"driver": "ros"}, "unknown driver 'ros': choose from franka_ros2, pylibfranka"),
         ({"driver": "pylibfranka"}, "unknown key"),
-        ({"arms__follow_rad": 0}, "arms.follow_rad must be more than 0, got 0"),
+        ({"arms__follow_rad": 0}, "arms.follow_rad must be a number from 0.001 to 1, got 0"),
         ({"arms__payload": {}}, "unknown key in arms 'payload'"),
         ({"names__left__hand": None}, "names.left.hand is missing"),
-        ({"names__left__namespace": "left"}, "names.left.namespace must begin with /, got 'left'"),
+        ({"names__left__namespace": "left"}, "must be a ROS namespace, / in front"),
         ({"names__left__namespace": "/right"}, "both arms have the controller /right/fr3_arm_cont"),
         ({"names__left__hand": "/right/franka_gripper"}, "both arms have the hand /right/franka_"),
+        ({"names__left__joint_states": "/right/franka/joint_states"},
+         "both arms have the joints fr3_joint on /right/franka/joint_states"),
     ],
 )
 def test_what_is_wrong_in_one_is_named_in_one_line(tmp_path, changes, said):
