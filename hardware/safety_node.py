@@ -93,7 +93,7 @@ class SafetyNode(BenchNode):
             ActionChunkMsg, "/policy/action_chunk", self._on_chunk, TRACK, raw=True
         )
         for qos in BUTTON:
-            self.create_subscription(Bool, "/safety/estop", self._on_estop, qos)
+            self.create_subscription(Bool, "/safety/estop", self._on_estop, qos, raw=True)
         for name in ("ready", "confirm", "stop", "release"):
             self.create_service(Trigger, f"/safety/{name}", getattr(self, f"_{name}"))
         steady_timer(self, CONTROL_PERIOD_NS / 1e9, self._tick)
@@ -242,8 +242,9 @@ class SafetyNode(BenchNode):
         response.success, response.message = True, "released: the next command is judged afresh"
         return response
 
-    def _on_estop(self, message: Bool) -> None:
-        before, self._pressed = self._pressed, bool(message.data)
+    def _on_estop(self, data: bytes) -> None:
+        # The byte behind the header: only a plain "false" is none, not what cannot be read.
+        before, self._pressed = self._pressed, bytes(data[4:5]) != b"\0"
         if self._pressed and not before:  # the same message may come by several ways
             self._stop_arms("estop", "/safety/estop said true")
 

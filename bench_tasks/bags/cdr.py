@@ -181,7 +181,7 @@ def decode_scene(data: bytes) -> Scene:
     text = decode("bench_interfaces/msg/Scene", data)["json"]
     try:
         return Scene.from_json(text)
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"malformed scene: {error!r}") from None
 
 

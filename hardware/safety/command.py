@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from bench_tasks.bags import cdr
-from bench_tasks.vocabulary import ACTION_SIZE, ARMS, Scene
-from hardware.safety.decision import Refusal
+from bench_tasks.vocabulary import ACTION_SIZE, ARMS, ActionChunk, Scene
+from hardware.safety.decision import Refusal, shown
 from hardware.safety.limits import Limits
 from hardware.safety.motion import Breach, Moving, breach, slowed, stopped_at_end
 
-__all__ = ["ORDERS", "at_rest_after", "for_this_robot", "labelled", "plausible", "slower",
-           "timely", "well_formed"]  # fmt: skip
+__all__ = ["ORDERS", "answered", "at_rest_after", "for_this_robot", "labelled", "plausible",
+           "slower", "timely", "well_formed"]  # fmt: skip
 
 SIMULATED = "sim"
 """What a scene calls the robot of a simulation, which does what it is told."""
@@ -29,9 +29,11 @@ ORDERS = {
 
 def labelled(raw: dict[str, Any], size: int, scene: Scene | None) -> None:
     """Refusal unless a message of ActionChunk says that it is actions (n, size) for the scene."""
-    wanted = cdr.layout(size)
+    wanted, at = cdr.layout(size), raw["stamp"]
     if raw["layout"] != wanted:
-        raise Refusal("layout", f"the layout is {raw['layout']!r}, not {wanted!r}")
+        raise Refusal("layout", f"the layout is {shown(raw['layout'])}, not {wanted!r}")
+    if at["sec"] < 0 or at["nanosec"] >= 10**9:
+        raise Refusal("malformed", f"{at['sec']} s and {at['nanosec']} ns are no time")
     if scene is not None and raw["period_ns"] != scene.control_period_ns:
         raise Refusal("period", f"an action lasts {raw['period_ns']} ns, "
                       f"not {scene.control_period_ns} ns")  # fmt: skip
@@ -54,14 +56,25 @@ def for_this_robot(limits: Limits, scene: Scene) -> None:
                       f"limits are for {limits.period_s:g} s")  # fmt: skip
 
 
+def answered(chunk: Any) -> int:
+    """The number of the state that a chunk answers; Refusal when it is none, or no chunk."""
+    if not isinstance(chunk, ActionChunk):
+        raise Refusal("malformed", f"what should be actions is {shown(chunk)}")
+    seq = chunk.seq
+    if isinstance(seq, bool) or not isinstance(seq, int | np.integer):
+        raise Refusal("malformed", f"the state that it answers is {shown(seq)}, no whole number",
+                      value=shown(seq))  # fmt: skip
+    return int(seq)
+
+
 def well_formed(limits: Limits, given: Any) -> np.ndarray:
     """The actions (n, size), every number finite."""
     try:
         plain = np.asarray(given)
-    except (TypeError, ValueError):
-        plain = np.empty(0, dtype=object)  # rows of different lengths
+    except Exception:  # rows of different lengths, or anything that only looks like an array
+        plain = np.empty(0, dtype=object)
     if plain.dtype.kind not in "fiu" or np.ma.isMaskedArray(given):
-        raise Refusal("malformed", "what should be actions are not numbers")
+        raise Refusal("malformed", f"what should be actions are no numbers: {shown(given)}")
     values = np.array(plain, dtype=np.float64)  # whoever asked may change theirs meanwhile
     most, size = limits.commands["max_actions"], limits.size
     if values.ndim != 2 or values.shape[1] != size or not 0 < len(values) <= most:

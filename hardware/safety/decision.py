@@ -9,7 +9,10 @@ import numpy as np
 
 from bench_tasks.vocabulary import ActionChunk
 
-__all__ = ["Decision", "Intervention", "Refusal", "plain"]
+__all__ = ["Decision", "Intervention", "Refusal", "plain", "shown"]
+
+MOST_SHOWN = 200
+"""Characters of something that is not what it should be."""
 
 
 @dataclass(frozen=True)
@@ -51,17 +54,30 @@ class Refusal(Exception):
 
 def plain(values: Any) -> list[Any] | None:
     """Numbers as JSON can hold them: what is not finite as text."""
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        return [repr(values)[:1000]]
     if values is None:
         return None
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind not in "biuf":
+            return [shown(values)]
+        array = array.astype(np.float64)
+    except Exception:  # whatever it is that only looks like an array
+        return [shown(values)]
     flat = [_number(v) for v in array.ravel().tolist()]
     if array.ndim != 2 or not array.size:
         return flat
     width = array.shape[1]
     return [flat[k : k + width] for k in range(0, len(flat), width)]
+
+
+def shown(value: Any) -> str:
+    """What it is in one line, short enough to be told."""
+    try:
+        text = repr(value)
+    except Exception:
+        text = f"a {type(value).__name__} that cannot be shown"
+    line = "".join(c if c.isprintable() else " " for c in text[:MOST_SHOWN])
+    return line if len(text) <= MOST_SHOWN else f"{line}..."
 
 
 def _number(value: Any) -> Any:

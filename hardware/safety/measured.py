@@ -5,14 +5,27 @@ from __future__ import annotations
 import numpy as np
 
 from bench_tasks.vocabulary import ARMS, Scene, WorldState
-from hardware.safety.decision import Refusal
+from hardware.safety.decision import Refusal, shown
 from hardware.safety.limits import Limits
 
-__all__ = ["danger", "off", "unlikely", "unreadable"]
+__all__ = ["danger", "off", "unlikely", "unreadable", "usable"]
 
 _HARD = frozenset(f"{arm}_{part}" for arm in ARMS for part in ("arm", "hand"))
 _FINGERS = frozenset(f"{arm}_finger{k}" for arm in ARMS for k in (1, 2))
 """The parties of contacts that belong to the robot."""
+MOST_HEIGHT_M = 5.0
+"""Of the arms' bases over the table, or under it."""
+
+
+def usable(scene: Scene) -> None:
+    """ValueError when what is needed of a scene is not what it should be."""
+    for name in ("entities", "joint_names"):
+        for item in getattr(scene, name):
+            if not isinstance(item, str) or not item.isprintable():
+                raise ValueError(f"{name} holds {shown(item)}, which is no name")
+    height = scene.base_height_m
+    if not isinstance(height, int | float) or not abs(height) < MOST_HEIGHT_M:
+        raise ValueError(f"base_height_m is {shown(height)}, not within {MOST_HEIGHT_M:g} m")
 
 
 def unreadable(limits: Limits, scene: Scene | None, state: WorldState) -> str:

@@ -20,6 +20,7 @@ from bench_tasks.bags import cdr
 from bench_tasks.vocabulary import ACTION_SIZE, ActionChunk, Scene, WorldState
 from hardware.safety.clearance import Clearance, TooNear
 from hardware.safety.command import (
+    answered,
     at_rest_after,
     for_this_robot,
     labelled,
@@ -30,7 +31,7 @@ from hardware.safety.command import (
 )
 from hardware.safety.decision import Decision, Intervention, Refusal, plain
 from hardware.safety.limits import Limits
-from hardware.safety.measured import danger, off, unlikely, unreadable
+from hardware.safety.measured import danger, off, unlikely, unreadable, usable
 from hardware.safety.motion import breach
 from hardware.safety.plan import MOST_GAP, Plan
 
@@ -117,7 +118,12 @@ class Supervisor:
             self._plan.not_sent()
 
     def begin(self, scene: Scene) -> None:
-        """A scene is set up: its base height and the parties of its contacts hold from now on."""
+        """A scene is set up: its base height and the parties of its contacts hold from now on.
+
+        ValueError when it cannot be used; then none is known.
+        """
+        self._scene = None
+        usable(scene)
         self._scene = scene
         if self._clearance is not None:
             self._clearance.begin(scene)
@@ -216,11 +222,11 @@ class Supervisor:
         return self.on_chunk(ActionChunk(raw["seq"], values.reshape(-1, size)), now_s)
 
     def on_chunk(self, chunk: ActionChunk, now_s: float) -> Decision:
-        """Judge consecutive actions that answer a state."""
+        """Judge consecutive actions that answer a state, whatever they are made of."""
         try:
             return self._judge(chunk, now_s)
         except Refusal as no:
-            return self._refused(no, chunk.values, now_s)
+            return self._refused(no, getattr(chunk, "values", None), now_s)
 
     def _judge(self, chunk: ActionChunk, now_s: float) -> Decision:
         if self.why_not:
@@ -228,12 +234,12 @@ class Supervisor:
         limits, plan = self._limits, self._plan
         assert limits is not None and plan is not None
         state = self._known_state(now_s)
-        values = well_formed(limits, chunk.values)
+        seq, values = answered(chunk), well_formed(limits, chunk.values)
         if not plan.settled:
             raise Refusal("execution", "the robot has not been seen to do what it was sent last",
                           "dropped")  # fmt: skip
         coming = plan.coming()
-        late = timely(chunk.seq, len(values) - len(coming), state.seq, self._answered,
+        late = timely(seq, len(values) - len(coming), state.seq, self._answered,
                       self._realtime)  # fmt: skip
         skipped = late + len(coming)
         path, begin, moving = values[skipped:], plan.begin(coming), plan.moving(coming)
@@ -250,7 +256,7 @@ class Supervisor:
                 f"{near.limit_m * 1e3:.1f} mm" if kind == "distance" else near.text,
                 row=near.row + late, value=near.distance_m, limit=near.limit_m,
             )  # fmt: skip
-        self._answered = chunk.seq
+        self._answered = seq
         send = plan.go(ActionChunk(state.seq, whole if self._realtime else passed), whole)
         if found is None:
             return Decision(send)
@@ -291,7 +297,8 @@ class Supervisor:
         told = no.told(values)
         if no.action == "dropped" or (no.action == "stopped" and not self._realtime):
             return Decision(None, (told,))
-        return self._halt(told, now_s, len(values) if isinstance(values, np.ndarray) else 0)
+        asked = len(values) if isinstance(values, np.ndarray) and values.ndim else 0
+        return self._halt(told, now_s, asked)
 
     def _halt(self, told: Intervention, now_s: float, asked: int = 0) -> Decision:
         """Brake from where the arms are by now, as far as they do what was sent, and hold."""

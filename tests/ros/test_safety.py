@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import queue
 import time
 from importlib.resources import files
@@ -224,18 +225,22 @@ def test_a_policy_that_jumps_is_on_record_and_moves_nothing(nodes, tmp_path):
 
 
 def test_what_comes_too_early_or_cannot_be_read_is_on_record_and_the_node_goes_on(nodes, client):
-    from bench_interfaces.msg import ActionChunk, EpisodeEvent, Scene
+    from bench_interfaces.msg import ActionChunk, EpisodeEvent, Scene, WorldState
+    from std_msgs.msg import Bool
     from std_srvs.srv import Trigger
 
     from bench_tasks.ros.node_ros import LATCHED, TRACK, Caller, wait_for_listeners
+    from tests.hardware.safety.ideal import fuzzing
 
     told: queue.Queue = queue.Queue()
     client.create_subscription(EpisodeEvent, "/safety/events", told.put, TRACK, raw=True)
     scenes = client.create_publisher(Scene, "/world/scene", LATCHED)
     chunks = client.create_publisher(ActionChunk, "/policy/action_chunk", TRACK)
+    states = client.create_publisher(WorldState, "/world/state", TRACK)
+    button = client.create_publisher(Bool, "/safety/estop", TRACK)
     nodes.start("safety", clock="realtime", confirm=True, listeners=0)
     ready = Caller(client, Trigger, "/safety/ready", DEADLINE_S)
-    wait_for_listeners([(scenes, 1), (chunks, 1)], DEADLINE_S)
+    wait_for_listeners([(scenes, 1), (chunks, 1), (states, 1), (button, 1)], DEADLINE_S)
 
     def event():
         return decode_event(told.get(timeout=DEADLINE_S))
@@ -254,6 +259,22 @@ def test_what_comes_too_early_or_cannot_be_read_is_on_record_and_the_node_goes_o
     assert stopped.data["reason"].startswith("scene: ")
     answer = ready.call(Trigger.Request())
     assert not answer.success and "scene: " in answer.message, nodes.logs()
+
+    assert event().data["what"] == "not_ready", "the command that came with it"
+    spoilt = b"\x00\x01\x00\x00" + b"\xff" * 40
+    for data, what in ((message[:50], "malformed"), (spoilt, "malformed"),
+                       (message.replace(b"joint_p", b"joint_v"), "layout")):  # fmt: skip
+        chunks.publish(data)
+        assert event().data["what"] == what
+    scene = {**json.loads(fuzzing.SCENE.to_json()), "entities": [["table"]]}
+    scenes.publish(Scene(json=json.dumps(scene)))
+    states.publish(spoilt)
+    told_of = [event().data for _ in range(2)]
+    assert [data["what"] for data in told_of] == ["state", "state"]
+    assert "entities holds ['table'], which is no name" in told_of[0]["reason"]
+    button.publish(b"\x00\x01\x00\x00")
+    assert event().data["what"] == "estop", "what cannot be read is a button, too"
+    assert "scene: " in ready.call(Trigger.Request()).message, nodes.logs()
 
 
 def test_in_realtime_a_stop_is_sent_before_it_is_told_of():
