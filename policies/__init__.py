@@ -20,8 +20,8 @@ from bench_tasks.registry import load, making
 from bench_tasks.vocabulary import FR3_PAIR
 
 __all__ = [
-    "PLANNERS", "POLICIES", "check_planner", "check_policy", "make_model", "make_planner",
-    "make_policy",
+    "PLANNERS", "POLICIES", "check_planner", "check_policy", "make_model", "make_model_planner",
+    "make_planner", "make_policy",
 ]  # fmt: skip
 
 PLANNERS: dict[str, str] = {
@@ -79,12 +79,17 @@ def make_model(spec: str) -> tuple[str, Callable[[str], str]]:
 
     UsageError also when the planner is no model.
     """
+    planner = make_model_planner(spec)
+    return f"{planner.name} {planner.options.model}", planner.complete
+
+
+def make_model_planner(spec: str) -> Any:
+    """A planner that asks a model, a `ChatPlanner`; UsageError when this is none."""
     planner = make_planner(spec)
-    complete = getattr(planner, "complete", None)
-    if complete is None:
+    if not hasattr(planner, "complete"):
         models = [name for name in PLANNERS if hasattr(load("planner", name, PLANNERS), "complete")]
         raise unknown("model", spec.partition(":")[0], models)
-    return f"{planner.name} {planner.options.model}", complete  # type: ignore[attr-defined]
+    return planner
 
 
 def check_planner(spec: str, jobs: int = 1) -> None:

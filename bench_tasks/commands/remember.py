@@ -16,9 +16,11 @@ from bench_tasks.errors import UsageError
 
 if TYPE_CHECKING:
     from bench_tasks.probes import ProbeKind
+    from bench_tasks.probes.judging import Judged
     from bench_tasks.probes.runs import Run
     from bench_tasks.probes.stills import Render
     from bench_tasks.probes.tables import Row
+    from policies.judge import Judge
 
 __all__ = ["add", "check_live", "played", "renderer", "run", "run_path"]
 
@@ -79,6 +81,11 @@ def add(parser: argparse.ArgumentParser, number: Callable, names: Callable) -> N
     _pictures(sub)
     sub = action("score", "score what was played again, and write a new result file beside the old")
     sub.add_argument("dir", type=Path, metavar="DIR", help="a folder of runs, or one run")
+    sub.add_argument(
+        "--judge", metavar="M",
+        help="a planner's model (as for --reader) that judges each reply, once: what it says is "
+        "kept in the folder, and how far it agrees with the rules is shown",
+    )  # fmt: skip
     _by(sub, names)
 
 
@@ -98,7 +105,10 @@ def _by(sub: argparse.ArgumentParser, names: Callable) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do what the command line says; 1 when a run was broken off or a memory raised something."""
+    """Do what the command line says; 1 when a run was broken off or a memory raised something.
+
+    With a judge also when there is a reply that it gave no verdict on.
+    """
     actions = {"list": _list, "run": _run, "score": _score, "write": _write}
     return actions[args.action](args)
 
@@ -167,20 +177,44 @@ def _run(args: argparse.Namespace) -> int:
 def _score(args: argparse.Namespace) -> int:
     from bench_tasks.probes.tables import read_runs
 
-    return _told(args, read_runs(args.dir), args.dir)
+    if args.judge is None:
+        return _told(args, read_runs(args.dir), args.dir)
+    from policies.judge import make_judge
+
+    judge = make_judge(args.judge)
+    runs = read_runs(args.dir)
+    return _told(args, runs, args.dir, _judged(judge, runs, args.dir))
 
 
-def _told(args: argparse.Namespace, runs: list[Run], folder: Path) -> int:
+def _judged(judge: Judge, runs: list[Run], folder: Path) -> Judged:
+    from bench_tasks.commands.progress import Progress
+    from bench_tasks.probes.judging import judge_runs
+
+    def begun(count: int) -> Callable[[str], None]:
+        return Progress(count).done
+
+    return judge_runs(runs, judge, folder, begun)
+
+
+def _told(
+    args: argparse.Namespace, runs: list[Run], folder: Path, judged: Judged | None = None
+) -> int:
+    from bench_tasks.probes.agreement import judged_tables, judged_to_dict
     from bench_tasks.probes.tables import rows_of, save_rows, tables
 
     rows: list[Row] = rows_of(runs)
     table = tables(rows, args.by)
-    saved = save_rows(folder, rows)
+    more = {}
+    if judged is not None:
+        table, more = f"{table}\n{judged_tables(judged)}", {"judged": judged_to_dict(judged)}
+    saved = save_rows(folder, rows, more)
     if args.json:
-        _say(json.dumps({"rows": [row.to_dict() for row in rows], "scores": str(saved)}, indent=1))
+        shown = {"rows": [row.to_dict() for row in rows], **more, "scores": str(saved)}
+        _say(json.dumps(shown, indent=1))
     else:
         _say(f"{table}written to {saved}")
-    return 1 if any(row.unfinished or row.total.errors for row in rows) else 0
+    missing = judged is not None and any(case.reason for case in judged.cases)
+    return 1 if missing or any(row.unfinished or row.total.errors for row in rows) else 0
 
 
 def played(

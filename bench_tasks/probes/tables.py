@@ -19,7 +19,7 @@ from bench_tasks.probes.phases import Phase, phases_of
 from bench_tasks.probes.runs import FORMAT_VERSION, SUFFIX, Run, read_run
 from bench_tasks.probes.scores import Score, best_constant, costs, score, split
 
-__all__ = ["Row", "read_runs", "rows_of", "save_rows", "tables"]
+__all__ = ["Row", "aligned", "read_runs", "rows_of", "save_rows", "tables"]
 
 
 @dataclass(frozen=True)
@@ -98,13 +98,16 @@ def _row(probe: str, memory: str, runs: list[Run]) -> Row:
                tuple(phases_of([run.records for run in ended])))  # fmt: skip
 
 
-def save_rows(folder: Path, rows: Sequence[Row]) -> Path:
-    """Write `memory-<UTC time>.json` into the folder, beside older ones; returns its path."""
+def save_rows(folder: Path, rows: Sequence[Row], more: dict[str, Any] | None = None) -> Path:
+    """Write `memory-<UTC time>.json` into the folder, beside older ones; returns its path.
+
+    `more` is what else is to be in it.
+    """
     folder = folder if folder.is_dir() else folder.parent
     path = folder / f"memory-{datetime.now(timezone.utc):%Y%m%dT%H%M%S.%f}Z.json"
     result = {
         "format_version": FORMAT_VERSION, "created": utc_now(), "environment": environment(),
-        "rows": [row.to_dict() for row in rows],
+        "rows": [row.to_dict() for row in rows], **(more or {}),
     }  # fmt: skip
     temporary = folder / f".memory-{os.getpid()}.tmp"
     try:
@@ -127,7 +130,7 @@ def tables(rows: Sequence[Row], by: Sequence[str] = ("kind",)) -> str:
     There with Wilson's 95 % interval in percent, and how many were asked. UsageError lists the
     names there are.
     """
-    parts = [_aligned([[*_HEAD], *(_cells(row) for row in rows)])]
+    parts = [aligned([[*_HEAD], *(_cells(row) for row in rows)])]
     names = sorted({name for row in rows for name in row.by})
     for name in by:
         if name not in names:
@@ -136,12 +139,12 @@ def tables(rows: Sequence[Row], by: Sequence[str] = ("kind",)) -> str:
             own = [row for row in rows if row.probe == probe]
             lines = _by(own, name)
             if len(lines) > 1:
-                parts.append(f"{probe}: right, by {name}\n{_aligned(lines)}")
+                parts.append(f"{probe}: right, by {name}\n{aligned(lines)}")
     for probe in dict.fromkeys(row.probe for row in rows if row.more):
         lines = _more([row for row in rows if row.probe == probe])
-        parts.append(f"{probe}: what it measures besides\n{_aligned(lines)}")
+        parts.append(f"{probe}: what it measures besides\n{aligned(lines)}")
     for probe in dict.fromkeys(row.probe for row in rows if row.phases):
-        parts.append(f"{probe}: acts\n{_aligned(_acts([r for r in rows if r.probe == probe]))}")
+        parts.append(f"{probe}: acts\n{aligned(_acts([r for r in rows if r.probe == probe]))}")
     unfinished = sum(row.unfinished for row in rows)
     if unfinished:
         parts.append(f"{unfinished} runs were broken off and are not scored\n")
@@ -198,7 +201,8 @@ def _cells(row: Row) -> list[str]:
     ]  # fmt: skip
 
 
-def _aligned(rows: Sequence[Sequence[str]]) -> str:
+def aligned(rows: Sequence[Sequence[str]]) -> str:
+    """Lines of cells, each column as wide as its widest."""
     widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
     lines = (
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

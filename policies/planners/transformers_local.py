@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import inspect
 import io
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from bench_tasks.errors import unknown
 from bench_tasks.vocabulary import CameraFrame, Scene
 from policies.planners.chat import ChatOptions, ChatPlanner, Completion, Message, PlannerError
+from policies.planners.local import DECODING, digest, likeliest
 
 __all__ = ["TransformersOptions", "TransformersPlanner", "pick_device"]
 
@@ -60,6 +63,7 @@ class TransformersPlanner(ChatPlanner):
         if self.options.dtype not in DTYPES:
             raise unknown("dtype", self.options.dtype, DTYPES)
         self._model: Any = None
+        self._weights = ""
 
     def reset(self, scene: Scene, seed: int) -> None:
         """Begin an episode; the first one loads the model. PlannerError when it cannot be."""
@@ -123,6 +127,44 @@ class TransformersPlanner(ChatPlanner):
             self._tokenizer.decode(answer, skip_special_tokens=True), count, len(answer),
             truncated=not ended, details={"device": self._device, "images": len(pictures)},
         )  # fmt: skip
+
+    def choose(self, system: str, text: str, name: str, values: Sequence[str]) -> Completion:
+        """As for every model; the answer has always the form that is asked for."""
+        import torch
+
+        self._load_once()
+        chat, _ = self._chat([Message("system", [system]), Message("user", [text])])
+        prompt = self._inputs(chat, [])["input_ids"]
+        try:
+            return likeliest(self._model, self._tokenizer, prompt, name, values)
+        except torch.cuda.OutOfMemoryError:
+            raise PlannerError(
+                f"out of GPU memory with a prompt of {prompt.shape[1]} tokens"
+            ) from None
+
+    def identity(self) -> dict[str, Any]:
+        """As for every model, with how `choose` finds an answer."""
+        return {**super().identity(), "revision": self.options.revision,
+                "dtype": self.options.dtype, "decoding": DECODING}  # fmt: skip
+
+    def served(self, done: Completion) -> dict[str, Any]:
+        """The digest of the files it was loaded from, the hub's commit, and numbers' type."""
+        self._weights = self._weights or digest(list(self._folder().iterdir()))
+        return {
+            "weights_sha256": self._weights, "dtype": str(self._model.dtype).rpartition(".")[2],
+            "commit": getattr(self._model.config, "_commit_hash", None) or "",
+        }  # fmt: skip
+
+    def _folder(self) -> Path:
+        """Where the files of the loaded model are: the folder it was named by, or the cache's."""
+        from transformers.utils.hub import cached_file
+
+        folder = Path(self.options.model)
+        if folder.is_dir():
+            return folder
+        found = cached_file(self.options.model, "config.json", local_files_only=True,
+                            revision=self.options.revision)  # fmt: skip
+        return Path(str(found)).parent
 
     def _is_end(self, token: int) -> bool:
         ends = self._model.generation_config.eos_token_id

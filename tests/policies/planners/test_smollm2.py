@@ -43,3 +43,9 @@ def test_the_weights_are_those_of_a_language_model(planner, world):
     planner.reset(world.reset("lift_pot", 0)[0], 0)
     chat = [Message("user", ["What is the capital of France?"])]
     assert "Paris" in planner._complete(chat, {}).text
+
+
+def test_it_judges_in_the_form_that_is_asked_for(planner):
+    done = planner.choose("You judge.", "Is a cat an animal?", "verdict", ("right", "wrong"))
+    assert done.text in ('{"verdict": "right"}', '{"verdict": "wrong"}')
+    assert len(planner.served(done)["weights_sha256"]) == 64

@@ -90,3 +90,44 @@ def test_a_model_that_cannot_be_loaded_is_named(options, message, tiny, world, t
     with pytest.raises(BenchError, match=message) as caught:
         planner.reset(scene, 0)
     assert "\n" not in str(caught.value)
+
+
+def test_the_likeliest_of_some_answers_is_chosen_and_says_by_whom(tiny, tmp_path):
+    """Against the whole text read at once, for each answer."""
+    import json
+    import shutil
+
+    import torch
+
+    from policies.planners.chat import Message
+
+    planner = make_planner(f"transformers:model={tiny}")
+    values = ("right", "wrong", "left")
+    for text in ("Is it?", "Or not?"):
+        done = planner.choose("You judge.", text, "verdict", values)
+        chat = [Message("system", ["You judge."]), Message("user", [text])]
+        prompt = planner._inputs(*planner._chat(chat))["input_ids"]
+        wanted = {}
+        for value in values:
+            answer = json.dumps({"verdict": value})
+            tokens = planner._tokenizer(answer, return_tensors="pt")["input_ids"]
+            whole = torch.cat([prompt, tokens.to(prompt.device)], 1)
+            with torch.inference_mode():
+                found = planner._model(input_ids=whole).logits[0, prompt.shape[1] - 1 : -1]
+            each = torch.log_softmax(found, -1).gather(1, whole[0, prompt.shape[1] :, None])
+            wanted[answer] = float(each.sum())
+        scores = done.details["log_probabilities"]
+        assert scores == pytest.approx(wanted, abs=1e-3)
+        assert done.text == max(wanted, key=lambda answer: wanted[answer])
+    served = planner.served(done)
+    assert len(served["weights_sha256"]) == 64 and served["dtype"] == "float32"
+    other = tmp_path / "other"
+    shutil.copytree(tiny, other)
+    copied = make_planner(f"transformers:model={other}")
+    assert copied.served(copied.choose("You judge.", text, "verdict", values)) == served
+    (weights,) = other.glob("*.safetensors")
+    data = bytearray(weights.read_bytes())
+    data[-1] ^= 1
+    weights.write_bytes(data)
+    changed = make_planner(f"transformers:model={other}")
+    assert changed.served(changed.choose("You judge.", text, "verdict", values)) != served
