@@ -6,9 +6,10 @@ policies; both are imported when a run begins.
 
 from __future__ import annotations
 
+import importlib
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -67,29 +68,47 @@ class Interrupted(BenchError):
     exit_status = 130
 
 
-def check(config: RunConfig) -> RunConfig:
-    """Return the configuration, its `out` filled in; UsageError before anything is created."""
+def cell_cameras(robot: str, cell: str) -> tuple[str, ...]:
+    """The cameras that a real robot's cell has; UsageError when there is no such cell."""
+    return tuple(importlib.import_module(f"hardware.{robot}.cell").read_cell(cell).cameras)
+
+
+def check(config: RunConfig, cameras: Collection[str] | None = None) -> RunConfig:
+    """Return the configuration, its `out` filled in; UsageError before anything is created.
+
+    `cameras` are those there are, by default the simulation's.
+    """
     from policies import check_planner, check_policy
 
     if not config.out:
         config = replace(config, out=str(stamped_folder()))
     config.checked()
-    if config.jobs > 1 and config.planner.partition(":")[0].strip() == "human":
+    if config.jobs > 1 and _name(config.planner) == "human":
         raise UsageError(f"planner human needs the terminal: jobs must be 1, got {config.jobs}")
-    check_planner(config.planner, config.jobs)
-    check_policy(config.policy, config.tasks)
+    wanted = {
+        "camera": config.cameras,
+        f"camera of planner {_name(config.planner)}": check_planner(config.planner, config.jobs),
+        f"camera of policy {_name(config.policy)}": check_policy(config.policy, config.tasks),
+    }
     for robot in dict.fromkeys(tasks.get(name).embodiment for name in config.tasks):
         embodiments.get(robot).check_installed()
     import sim.world  # noqa: F401 - chooses the renderer, before anything else brings in mujoco
     from sim.objects import check_set
     from sim.scene import CAMERAS
 
-    for camera in config.cameras:
-        if camera not in CAMERAS:
-            raise unknown("camera", camera, CAMERAS)
+    there = CAMERAS if cameras is None else cameras
+    for whose, names in wanted.items():
+        for camera in names:
+            if camera not in there:
+                raise unknown(whose, camera, there)
     if config.evolved:
         check_set(config.evolved)
     return config
+
+
+def _name(spec: str) -> str:
+    """Of an agent, without its options: people put secrets there."""
+    return spec.partition(":")[0].strip()
 
 
 def policy_server(spec: str, host: str, port: int) -> Any:

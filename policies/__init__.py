@@ -92,12 +92,18 @@ def make_model_planner(spec: str) -> Any:
     return planner
 
 
-def check_planner(spec: str, jobs: int = 1) -> None:
-    """UsageError when `make_planner` would raise one, or so many cannot work side by side."""
-    if getattr(make_planner(spec), "in_order", False) and jobs > 1:
+def check_planner(spec: str, jobs: int = 1) -> tuple[str, ...]:
+    """The cameras that the planner is shown the pictures of.
+
+    UsageError when `make_planner` would raise one, or so many cannot work side by side.
+    """
+    planner = make_planner(spec)
+    if getattr(planner, "in_order", False) and jobs > 1:
         raise UsageError(
             f"planner {spec} remembers one episode in the next: jobs must be 1, got {jobs}"
         )
+    with making("planner", spec.partition(":")[0], PLANNERS):
+        return planner.metadata.cameras
 
 
 def make_policy(spec: str) -> Policy:
@@ -105,12 +111,18 @@ def make_policy(spec: str) -> Policy:
     return _make("policy", spec, POLICIES)
 
 
-def check_policy(spec: str, names: Iterable[str] = ()) -> None:
-    """UsageError when `make_policy` would raise one, or it cannot move the robot of a task."""
-    robots = getattr(make_policy(spec), "robots", (FR3_PAIR,))
+def check_policy(spec: str, names: Iterable[str] = ()) -> tuple[str, ...]:
+    """The cameras that the policy is shown the pictures of.
+
+    UsageError when `make_policy` would raise one, or it cannot move the robot of a task.
+    """
+    policy = make_policy(spec)
+    robots = getattr(policy, "robots", (FR3_PAIR,))
     for name in names:
         robot = tasks.get(name).embodiment
         if robot not in robots:
             raise UsageError(
                 f"policy {spec} moves {' and '.join(robots)} alone, {name} is for {robot}"
             )
+    with making("policy", spec.partition(":")[0], POLICIES):
+        return policy.metadata.cameras

@@ -18,7 +18,7 @@ from bench_tasks.manifest import writable_folder
 from bench_tasks.object_sets import shipped
 from bench_tasks.ros.domain import claim_domain
 from bench_tasks.ros.middleware import middleware
-from bench_tasks.runner import check
+from bench_tasks.runner import cell_cameras, check
 from bench_tasks.streams import parse_streams
 from bench_tasks.vocabulary import AXES, FR3_PAIR
 from bench_tasks.yaml_shape import shipped as shipped_with
@@ -210,15 +210,17 @@ def read(given: Mapping[str, str]) -> Settings:
         raise UsageError("planner human needs a terminal, and launched nodes have none: "
                          "use bench_tasks run")  # fmt: skip
     streams = "" if given["streams"] == "none" else given["streams"]
-    check(replace(config, cameras=tuple(parse_streams(streams))))
+    cell = _file("cell", given["cell"], STANDINS[robot]) if robot != "sim" else ""
+    there = cell_cameras(robot, cell) if cell else None
+    check(replace(config, cameras=tuple(parse_streams(streams))), there)
     settings = Settings(
-        check(config),
+        check(config, there),
         clock,
         streams,
         _viewer(_one_of("viewer", given["viewer"], VIEWERS), robot),
         robot,
         **_safety({**given, "clock": clock}, config),
-        cell=_file("cell", given["cell"], STANDINS[robot]) if robot != "sim" else "",
+        cell=cell,
     )
     claim_domain()
     if config.record:

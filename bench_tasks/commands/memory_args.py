@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from bench_tasks.commands.launch_args import flag, whole
-from bench_tasks.commands.remember import check_live
+from bench_tasks.commands.remember import check_live, check_new, check_pictures, run_path
 from bench_tasks.errors import UsageError
 from bench_tasks.manifest import stamped_folder, writable_folder
-from bench_tasks.probes import make_probe
+from bench_tasks.probes import check_seeds, make_probe
 from bench_tasks.ros.domain import claim_domain
 
 __all__ = ["ARGUMENTS", "read"]
@@ -35,12 +35,20 @@ def read(given: Mapping[str, str]) -> dict[str, Any]:
     seeds, seed = (whole(name, given[name]) for name in ("seeds", "seed"))
     if seeds < 1 or seed < 0:
         raise UsageError(f"seeds must be 1 or more and seed 0 or more, got {seeds} and {seed}")
-    make_probe(given["probe"])
+    kind = make_probe(given["probe"])
+    check_seeds(given["probe"], kind, range(seed, seed + seeds))
     check_live(given["memory"])
     record = flag("record", given["record"])
     claim_domain()
+    pictures = Path(given["pictures"]).absolute()
+    if not given["pictures"]:
+        raise UsageError("pictures must be a folder, got ''")
+    check_pictures(pictures, [kind])
     out = writable_folder(Path(given["out"]).absolute() if given["out"] else stamped_folder())
+    check_new(
+        run_path(out, given["probe"], given["memory"], s) for s in range(seed, seed + seeds)
+    )
     return {
         "probe": given["probe"], "memory": given["memory"], "seeds": seeds, "seed": seed,
-        "record": record, "out": str(out), "pictures": str(Path(given["pictures"]).absolute()),
+        "record": record, "out": str(out), "pictures": str(pictures),
     }  # fmt: skip

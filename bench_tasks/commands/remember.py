@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from bench_tasks.probes.tables import Row
     from policies.judge import Judge
 
-__all__ = ["add", "check_live", "played", "renderer", "run", "run_path"]
+__all__ = [
+    "add", "check_live", "check_new", "check_pictures", "played", "renderer", "run", "run_path",
+]  # fmt: skip
 
 MOST_BYTES = 160
 """Of a name of a folder or file: a file system takes 255, some of them are endings."""
@@ -152,7 +154,9 @@ def _text(value: object) -> str:
 def _run(args: argparse.Namespace) -> int:
     from bench_tasks.commands.progress import Progress
     from bench_tasks.manifest import writable_folder
+    from bench_tasks.probes.scores import check_splits
 
+    check_splits(args.by)
     probes = args.probes or ["conversations"]
     memories = args.memories or ["none", "full"]
     seeds = range(args.seed, args.seed + args.seeds)
@@ -175,8 +179,10 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _score(args: argparse.Namespace) -> int:
+    from bench_tasks.probes.scores import check_splits
     from bench_tasks.probes.tables import read_runs
 
+    check_splits(args.by)
     if args.judge is None:
         return _told(args, read_runs(args.dir), args.dir)
     from policies.judge import make_judge
@@ -230,7 +236,7 @@ def played(
     UsageError, before anything is played, on an unknown name or option or when a run is there
     already.
     """
-    from bench_tasks.probes import make_probe
+    from bench_tasks.probes import check_seeds, make_probe
     from bench_tasks.probes.player import play, storage_bytes
     from bench_tasks.probes.runs import SUFFIX, RunWriter, read_run
     from policies import make_model
@@ -251,13 +257,14 @@ def played(
         (probe, memory, seed): Path(f"{run_path(out, probe, memory + models, seed)}{SUFFIX}")
         for probe in kinds for seed in seeds for memory in memories
     }  # fmt: skip
+    check_new(paths.values())
     for one, path in paths.items():
-        if path.exists():
-            raise UsageError(f"{path} exists already: choose another folder")
         same = next(other for other in paths if paths[other] == path)
         if same != one:
             raise UsageError(f"{' '.join(map(str, same))} and {' '.join(map(str, one))} would "
                              f"have the same file {path}")  # fmt: skip
+    for spec, kind in kinds.items():
+        check_seeds(spec, kind, seeds)
     render = renderer(pictures, kinds.values())
     runs: list[Run] = []
     for (probe, spec, seed), path in paths.items():
@@ -292,6 +299,13 @@ def run_path(out: Path, probe: str, memory: str, seed: int) -> Path:
     return out / f"{_slug(probe)}-{seed}" / _slug(memory)
 
 
+def check_new(paths: Iterable[Path]) -> None:
+    """UsageError names the first of the paths that is there already."""
+    for path in paths:
+        if path.exists():
+            raise UsageError(f"{path} exists already: choose another folder")
+
+
 def check_live(memory: str) -> None:
     """UsageError when there is no such memory, or it cannot be asked over ROS."""
     from policies.memory import make_memory
@@ -304,30 +318,42 @@ def check_live(memory: str) -> None:
 
 
 def renderer(pictures: Path, kinds: Iterable[ProbeKind]) -> Render | None:
-    """What draws pictures, if any of the probes has some."""
-    if not any(kind.pictured for kind in kinds):
+    """What draws pictures, if any of the probes has some; UsageError as of `check_pictures`."""
+    if not check_pictures(pictures, kinds):
         return None
     from sim.still_life import Album
 
     return Album(pictures)
 
 
+def check_pictures(pictures: Path, kinds: Iterable[ProbeKind]) -> bool:
+    """Whether any of the probes has pictures; UsageError when there is no place to keep them."""
+    from bench_tasks.manifest import writable_folder
+
+    if pictured := any(kind.pictured for kind in kinds):
+        writable_folder(pictures)
+    return pictured
+
+
 def _write(args: argparse.Namespace) -> int:
-    from bench_tasks.probes import make_probe
+    from bench_tasks.manifest import writable_folder
+    from bench_tasks.probes import check_seeds, make_probe
     from bench_tasks.probes.amemgym import AMemGym
     from bench_tasks.probes.h2hmem_writer import write_dialogue
     from bench_tasks.probes.users import write_users
 
     kind = make_probe(args.probe)
+    check_seeds(args.probe, kind, range(args.seed, args.seed + args.seeds))
+    writable_folder(args.out)
     if isinstance(kind, AMemGym):
         path = args.out / "data.json"
-        if path.exists():
-            raise UsageError(f"{path} exists already: choose another folder")
+        check_new([path])
         write_users([kind.user(args.seed + k) for k in range(args.seeds)], path)
         _say(json.dumps({"users": str(path)}) if args.json else f"users written to {path}")
         return 0
-    render = renderer(args.pictures, [kind])
     folders = [args.out / f"dialogue{k + 1}" for k in range(args.seeds)]
+    check_new(folders)
+    render = renderer(args.pictures, [kind])
     for k, folder in enumerate(folders):
         write_dialogue(kind.steps(args.seed + k, render), folder)
     if args.json:

@@ -2,15 +2,17 @@
 
 To add one, write a class with a dataclass `Options` of defaults, which it takes an instance of, a
 property `pictured` that says whether it needs a renderer, and `steps(seed, render)`, which returns
-the generator of its steps; `faults`, if it has any, are lines about what it read. It is found as
-`module.Class` where Python can import it, or by the name under which `name: "module:Class"` is
-entered here. What it alone measures is a function of its finished runs, from names to numbers,
-which is entered in `REPORTS`.
+the generator of its steps; `faults`, if it has any, are lines about what it read, `check(seed)`, if
+it has one, raises at once the UsageError that `steps` would. It is found as `module.Class` where
+Python can import it, or by the name under which `name: "module:Class"` is entered here. What it
+alone measures is a function of its finished runs, from names to numbers, which is entered in
+`REPORTS`.
 """
 
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from bench_tasks.errors import UsageError
@@ -22,7 +24,7 @@ from bench_tasks.registry import load, making
 if TYPE_CHECKING:
     from bench_tasks.probes.runs import Run
 
-__all__ = ["PROBES", "REPORTS", "ProbeKind", "make_probe", "report"]
+__all__ = ["PROBES", "REPORTS", "ProbeKind", "check_seeds", "make_probe", "report"]
 
 PROBES: dict[str, str] = {
     "amemgym": "bench_tasks.probes.amemgym:AMemGym",
@@ -73,6 +75,16 @@ def make_probe(spec: str, **more: Any) -> ProbeKind:
         except OSError as error:
             reason = f"cannot read {error.filename}: {error.strerror}"
             raise UsageError(f"probe {name}: {reason}") from None
+
+
+def check_seeds(spec: str, kind: ProbeKind, seeds: Iterable[int]) -> None:
+    """UsageError, before anything is played, when the probe cannot be played with all seeds."""
+    check = getattr(kind, "check", None)
+    try:
+        for seed in seeds if check is not None else ():
+            check(seed)
+    except UsageError as error:
+        raise UsageError(f"probe {spec}: {error}") from None
 
 
 def report(spec: str, runs: list[Run]) -> dict[str, float | None]:

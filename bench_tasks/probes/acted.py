@@ -28,7 +28,8 @@ def acted_runs(folder: Path) -> list[Run]:
     """A run for each planner and household whose acts lie in a folder or below.
 
     An act that cannot be judged, or whose episode failed, was not done. UsageError when an act is
-    there twice, which would count another time, or a manifest does not say which it is.
+    there twice, which would count another time, or a manifest does not say which it is, or another
+    than was recorded.
     """
     found: dict[tuple[str, int], list[Record]] = {}
     acts: dict[tuple[str, int], Path] = {}
@@ -54,10 +55,14 @@ def _act(path: Path, head: dict[str, Any]) -> tuple[str, int, list[Record]]:
     # Imported here: tasks use the language of probes.
     from bench_tasks import tasks
     from bench_tasks.tasks.families.household import ACTS, day
-    from bench_tasks.verdicts.scoring import replay
+    from bench_tasks.verdicts.scoring import check_identity, replay
 
     seed, done, events = int(head["seed"]), dict.fromkeys(ASPECTS, ""), []
     recording = read_bag(path)
+    try:
+        check_identity(recording)
+    except UnscoredError as error:  # It would count for another household or day.
+        raise UsageError(f"{path}: {error}") from None
     try:
         verdict = replay(tasks.get(TASK), recording)
         events = recording.events

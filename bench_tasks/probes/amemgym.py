@@ -77,13 +77,17 @@ class AMemGym:
         """Of the user read last."""
         self._users = read_users(Path(self.options.dir)) if self.options.dir else []
 
+    def check(self, seed: int) -> None:
+        """UsageError when there are less users."""
+        if self.options.dir and seed >= len(self._users):
+            raise UsageError(f"there are {len(self._users)} users: no seed {seed}")
+
     def user(self, seed: int) -> User:
-        """The user of a seed; UsageError when there are less."""
+        """The user of a seed; UsageError as of `check`."""
+        self.check(seed)
         it = self.options
         if not it.dir:
             return evolve(seed, it.questions, it.states, it.values, it.periods, it.changes, it.chat)
-        if seed >= len(self._users):
-            raise UsageError(f"there are {len(self._users)} users: no seed {seed}")
         return self._users[seed]
 
     def steps(self, seed: int, render: Render | None = None) -> Probe:

@@ -152,11 +152,15 @@ class BagProbe:
             found = f"bags of {', '.join(sorted(names))}" if names else "no bag of a probe"
             raise UsageError(f"probe bag: {found} in {folder}: one probe's bags are needed")
 
-    def steps(self, seed: int, render: Render | None = None) -> Probe:
-        """What was played with that seed. UsageError lists the seeds there are."""
+    def check(self, seed: int) -> None:
+        """UsageError lists the seeds there are when this is none of them."""
         if seed not in self._bags:
             there = ", ".join(map(str, sorted(self._bags)))
-            raise UsageError(f"probe bag: no bag of seed {seed}: choose from {there}")
+            raise UsageError(f"no bag of seed {seed}: choose from {there}")
+
+    def steps(self, seed: int, render: Render | None = None) -> Probe:
+        """What was played with that seed. UsageError as of `check`, and when it was broken off."""
+        self.check(seed)
         run = read_bag(self._bags[seed])
         if run.storage_bytes is None:
             raise UsageError(f"probe bag: {self._bags[seed]} was broken off: not all is in it")

@@ -65,6 +65,11 @@ class Conversations:
         """Whether `steps` needs a renderer."""
         return self.options.mode == "image"
 
+    def check(self, seed: int) -> None:
+        """UsageError when too little is said in so few sessions for so many questions."""
+        for _ in self.steps(seed, lambda still: b""):
+            pass
+
     def steps(self, seed: int, render: Render | None = None) -> Probe:
         """Sessions, each followed by questions about all that was said so far.
 

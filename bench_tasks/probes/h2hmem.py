@@ -103,10 +103,14 @@ class H2HMem:
         if not self.dialogues:
             raise UsageError(f"{root} holds no dialogueN/scenes/")
 
-    def steps(self, seed: int, render: Render | None = None) -> Probe:
-        """The dialogue of this number, from 0; UsageError when there are less."""
+    def check(self, seed: int) -> None:
+        """UsageError when there are less dialogues."""
         if seed >= len(self.dialogues):
             raise UsageError(f"there are {len(self.dialogues)} dialogues: no seed {seed}")
+
+    def steps(self, seed: int, render: Render | None = None) -> Probe:
+        """The dialogue of this number, from 0; UsageError as of `check`."""
+        self.check(seed)
         found = read_dialogue(self.dialogues[seed], self._captions)
         self.faults = found.faults
         return found.steps()
@@ -169,7 +173,7 @@ def _load(path: Path, faults: list[str]) -> dict[str, Any]:
         if isinstance(raw, dict):
             return raw
         faults.append(f"{_name(path.parent)}/{path.name}: left out, no JSON object")
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         faults.append(f"{_name(path.parent)}/{path.name}: left out, {_why(error)}")
     return {}
 

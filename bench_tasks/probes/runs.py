@@ -104,7 +104,9 @@ def read_run(path: Path) -> Run:
                     raise ValueError(f"storage_bytes must be 0 or more, got {storage!r:.80}")
             else:
                 records.append(_record(raw))
-        except (KeyError, TypeError, ValueError, AttributeError, UsageError) as error:
+        except (
+            KeyError, TypeError, ValueError, AttributeError, RecursionError, UsageError,
+        ) as error:  # fmt: skip
             raise UsageError(f"{path} line {number}: {error}") from None
     if rest and storage is not None:
         raise UsageError(f"{path} line {len(lines) + 1}: the run had ended before")

@@ -12,13 +12,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from bench_tasks.errors import UsageError
 from bench_tasks.probes.player import Record
 from bench_tasks.probes.stream import NOT_MENTIONED, Asked, Item, Reply, refusal_of
 from bench_tasks.reports.stats import wilson
 
 __all__ = [
-    "Overlap", "Score", "best_constant", "bleu_1", "costs", "is_right", "overlap", "score",
-    "split",
+    "Overlap", "Score", "best_constant", "bleu_1", "check_splits", "costs", "is_right", "overlap",
+    "score", "split",
 ]  # fmt: skip
 
 
@@ -158,6 +159,13 @@ _SPLITS: dict[str, Callable[[Asked], str | None]] = {
         _bucket(asked.tags["seconds"] / 86_400, DAYS, "days") if "seconds" in asked.tags else None
     ),
 }  # fmt: skip
+
+
+def check_splits(names: Iterable[str]) -> None:
+    """UsageError lists what results can be split by when a name is none of it."""
+    for name in names:
+        if name not in _SPLITS:
+            raise UsageError(f"cannot split by {name!r}: choose from {', '.join(sorted(_SPLITS))}")
 
 
 def split(records: Iterable[Record]) -> dict[str, dict[str, Score]]:

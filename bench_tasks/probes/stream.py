@@ -129,7 +129,7 @@ def step_from_json(line: str) -> Step:
             asked = Asked(**{**raw, "query": checked(query)})
             return checked(replace(asked, evidence=_tuple(asked.evidence)))
         raise ValueError(f"a step is an item or asked, not {kind!r}")
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise UsageError(f"malformed step of a probe: {error}") from None
 
 

@@ -17,7 +17,7 @@ from bench_tasks.probes.acted import acted_runs
 from bench_tasks.probes.bags import probe_bags, read_bag
 from bench_tasks.probes.phases import Phase, phases_of
 from bench_tasks.probes.runs import FORMAT_VERSION, SUFFIX, Run, read_run
-from bench_tasks.probes.scores import Score, best_constant, costs, score, split
+from bench_tasks.probes.scores import Score, best_constant, check_splits, costs, score, split
 
 __all__ = ["Row", "aligned", "read_runs", "rows_of", "save_rows", "tables"]
 
@@ -130,11 +130,9 @@ def tables(rows: Sequence[Row], by: Sequence[str] = ("kind",)) -> str:
     There with Wilson's 95 % interval in percent, and how many were asked. UsageError lists the
     names there are.
     """
+    check_splits(by)
     parts = [aligned([[*_HEAD], *(_cells(row) for row in rows)])]
-    names = sorted({name for row in rows for name in row.by})
     for name in by:
-        if name not in names:
-            raise UsageError(f"cannot split by {name!r}: choose from {', '.join(names)}")
         for probe in dict.fromkeys(row.probe for row in rows):
             own = [row for row in rows if row.probe == probe]
             lines = _by(own, name)

@@ -96,7 +96,7 @@ def read_users(path: Path) -> list[User]:
     for file in files:
         try:
             raw = json.loads(file.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             wrong = wrong or f"cannot read {file}: {error}"
             continue
         items = raw if isinstance(raw, list) else [raw]

@@ -16,8 +16,8 @@ from bench_interfaces.srv import Record
 
 from bench_tasks.bags import cdr
 from bench_tasks.commands.progress import Progress
-from bench_tasks.commands.remember import renderer, run_path
-from bench_tasks.errors import BenchError, UsageError
+from bench_tasks.commands.remember import check_new, renderer, run_path
+from bench_tasks.errors import BenchError
 from bench_tasks.manifest import environment, writable_folder
 from bench_tasks.probes import make_probe
 from bench_tasks.probes.bags import EVENTS, OVER, answered
@@ -65,9 +65,7 @@ class ProbeNode(Conductor):
         deadline_s = parameter(self, "deadline_s", 300.0)
         self.kind = make_probe(self.spec)
         self.paths = {s: run_path(self.out, self.spec, self.memory_spec, s) for s in self.seeds}
-        for path in self.paths.values():
-            if path.exists():
-                raise UsageError(f"{path} exists already: choose another folder")
+        check_new(self.paths.values())
         writable_folder(self.out)
         self.render = renderer(pictures, [self.kind])
         self.memory = TopicMemory(self, self.record, deadline_s)

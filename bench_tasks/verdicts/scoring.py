@@ -165,7 +165,7 @@ def _completeness(recording: Recording) -> None:
                                 f"{counts.get(topic, 0)} messages on {topic}")  # fmt: skip
 
 
-def _identity(recording: Recording) -> None:
+def check_identity(recording: Recording) -> None:
     """UnscoredError when scene, manifest and folder do not mean the same episode."""
     scene, manifest = recording.scene, recording.manifest
     if scene is None:
@@ -248,7 +248,7 @@ def _judged(recording: Recording, known: dict[str, Any]) -> EpisodeScore:
     if manifest.get("status") == "failed" and _text(manifest.get("cause")):
         raise UnscoredError(manifest["cause"])
     _completeness(recording)
-    _identity(recording)
+    check_identity(recording)
     verdict = replay(task, recording)
     notes = list(recording.notes)
     if scene is not None and scene.task_version != task.version:

@@ -13,7 +13,7 @@ from typing import Any
 
 from bench_tasks.probes.stream import Item
 from policies.memory.facts import LASTS, SAID, Fact, Looks, facts_beside, rank
-from policies.memory.store import Store
+from policies.memory.store import AMONG, Store
 
 __all__ = ["Graph", "shown_with"]
 
@@ -128,8 +128,7 @@ class Graph:
 
     def said_by(self, items: Iterable[Item]) -> list[Fact]:
         """The facts that these items said."""
-        ids = [item.id for item in items]
-        return self._where(f"item IN ({','.join('?' * len(ids))})", *ids)
+        return self._where(f"item IN {AMONG}", json.dumps([item.id for item in items]))
 
     def _where(
         self, where: str, *values: Any, more: dict[str, str | None] | None = None,

@@ -70,6 +70,8 @@ class MmaMemory(RagMemory):
             raise UsageError(
                 f"memory mma: half_life_days must be more than 0, got {self.options.half_life_days}"
             )
+        if not 0 <= self.options.least <= 1:
+            raise UsageError(f"memory mma: least must be 0 to 1, got {self.options.least}")
         self.graph = Graph(self.store, getattr(self.reader, "looks", lambda picture: ()))
         self.sources = Sources(self.graph, self.options.sources)
 

@@ -25,7 +25,7 @@ from typing import Any
 from bench_tasks.errors import BenchError, UsageError
 from bench_tasks.probes.stream import Item, Picture
 
-__all__ = ["FORMAT_VERSION", "Store"]
+__all__ = ["AMONG", "FORMAT_VERSION", "Store"]
 
 FORMAT_VERSION = 1
 APPLICATION_ID = 0x62744D65
@@ -67,6 +67,8 @@ CREATE TABLE notes (
 """
 COLUMNS = "i.id, i.stamp_ns, i.session, i.speaker, i.text, i.about, i.picture, p.data"
 FROM_ITEMS = "FROM items i LEFT JOIN pictures p ON p.user = i.user AND p.hash = i.hash"
+AMONG = "(SELECT value FROM json_each(?))"
+"""Those of a JSON list, however many: SQLite takes a limited number of values one by one."""
 BUSY_S = 10.0
 """How long another process may keep the file to itself before that is an error."""
 
@@ -206,16 +208,14 @@ class Store:
     def numbered(self, numbers: Iterable[int]) -> list[Item]:
         """The items with these numbers, in this order."""
         wanted = list(numbers)
-        marks = ",".join("?" * len(wanted))
-        sql = f"SELECT i.n, {COLUMNS} {FROM_ITEMS} WHERE i.user = ? AND i.n IN ({marks})"
-        found = {row[0]: _item(row[1:]) for row in self.rows(sql, self.user, *wanted)}
+        sql = f"SELECT i.n, {COLUMNS} {FROM_ITEMS} WHERE i.user = ? AND i.n IN {AMONG}"
+        found = {row[0]: _item(row[1:]) for row in self.rows(sql, self.user, json.dumps(wanted))}
         return [found[n] for n in wanted if n in found]
 
     def by_id(self, ids: Iterable[str]) -> list[Item]:
         """The items with these ids, in this order; those that are not kept are left out."""
         wanted = list(ids)
-        marks = ",".join("?" * len(wanted))
-        found = {item.id: item for item in self.items(f"AND i.id IN ({marks})", *wanted)}
+        found = {one.id: one for one in self.items(f"AND i.id IN {AMONG}", json.dumps(wanted))}
         return [found[one] for one in wanted if one in found]
 
     def epoch(self) -> int:

@@ -14,7 +14,7 @@ import unicodedata
 from collections.abc import Iterable
 
 from bench_tasks.probes.stream import Item, Query
-from policies.memory.store import Store
+from policies.memory.store import AMONG, Store
 
 __all__ = ["Words", "asked_in", "said_in", "words_of"]
 
@@ -129,9 +129,9 @@ class Words:
         return [-n for _, n in sorted(scores)[:count]]
 
     def _texts(self, numbers: set[int]) -> list[tuple[int, str]]:
-        marks = ",".join("?" * len(numbers))
-        sql = f"SELECT n, speaker, text, picture FROM items WHERE user = ? AND n IN ({marks})"
+        sql = f"SELECT n, speaker, text, picture FROM items WHERE user = ? AND n IN {AMONG}"
+        found = self._store.rows(sql, self._store.user, json.dumps([*numbers]))
         return [
             (n, _said(speaker, text, json.loads(shown)[2] if shown else ""))
-            for n, speaker, text, shown in self._store.rows(sql, self._store.user, *numbers)
+            for n, speaker, text, shown in found
         ]

@@ -1,8 +1,11 @@
 """What a launch is started with, by the robot it is for."""
 
+from importlib import resources
+
 import pytest
 
 from bench_tasks import tasks
+from bench_tasks.commands import memory_args
 from bench_tasks.commands.humanoid_args import humanoid_tasks
 from bench_tasks.commands.launch_args import ARGUMENTS, read, refuse_undeclared
 from bench_tasks.errors import UsageError
@@ -31,11 +34,14 @@ def test_the_robot_is_the_whole_difference(settings):
 
 def test_a_real_cell_is_confirmed_by_a_human(settings, tmp_path):
     file = tmp_path / "mine.yaml"
-    file.touch()
+    shipped = resources.files("hardware.franka") / "cell.yaml"
+    file.write_text(shipped.read_text().replace("  right_wrist:", "  # right_wrist:"))
     real = settings(robot="franka", cell=str(file))
     assert (real.cell, real.safety, real.confirm) == (str(file), True, False)
     with pytest.raises(UsageError, match="dry_run must be false for the cell .*mine.yaml"):
         settings(robot="franka", cell=str(file), dry_run="true")
+    with pytest.raises(UsageError, match="unknown camera 'right_wrist': choose from head, left"):
+        settings(robot="franka", cell=str(file), streams="right_wrist")
 
 
 @pytest.mark.parametrize(
@@ -51,6 +57,10 @@ def test_a_real_cell_is_confirmed_by_a_human(settings, tmp_path):
         ({"robot": "franka", "safety": "false"}, "safety must be true for robot franka"),
         ({"robot": "franka", "cell": __file__}, "unknown cell .*: choose from .*standin"),
         ({"robot": "franka", "cell": "mycell"}, "unknown cell 'mycell': choose from "),
+        ({"planner": "remembering:cameras=wrong"},
+         "unknown camera of planner remembering 'wrong': choose from head, left_wrist"),
+        ({"robot": "franka", "planner": "remembering:cameras=third"},
+         "unknown camera of planner remembering 'third': choose from head, left_wrist, right_wr"),
         ({"robot": "franka", "dynamics": "robot.yaml"}, "dynamics must be empty for robot franka"),
         ({"dynamics": "no/such.yaml"}, "cannot read the dynamics .*no/such.yaml"),
         ({"safety": "true", "limits": "no/such.yaml"}, "limits: there is no file no/such.yaml"),
@@ -124,3 +134,33 @@ def test_an_argument_that_the_launch_file_has_not_is_refused(words):
 )
 def test_arguments_that_are_declared_or_of_another_file_are_not(words):
     refuse_undeclared(words, "bimanual.launch.py", ("tasks", "safety"))
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"pictures": "file/stills"}, "cannot write to .*file/stills: Not a directory"),
+        ({"pictures": ""}, "pictures must be a folder, got ''"),
+        ({"seeds": "two"}, "seeds must be a whole number, got 'two'"),
+        ({"seed": "-1"}, "seed 0 or more, got 1 and -1"),
+        ({"record": "maybe"}, "record must be true or false, got 'maybe'"),
+        ({"memory": "rag:items=0"}, "items must be 1 or more, got 0"),
+        ({"out": "file/out"}, "cannot write to .*file/out: Not a directory"),
+        ({"probe": "conversations:mode=text,sessions=2,questions=50"},
+         "probe conversations:.*: 2 sessions do not say enough for 50 questions"),
+        ({"out": "played"}, "played/attacks-mode-text-1/full exists already: choose an"),
+    ],
+)
+def test_what_is_wrong_with_a_memory_probe_is_said_before_anything_starts(
+    tmp_path, ros_domain, monkeypatch, given, said
+):
+    (tmp_path / "file").touch()
+    (tmp_path / "played" / "attacks-mode-text-1" / "full").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    defaults = {name: default for name, (default, _) in memory_args.ARGUMENTS.items()}
+    defaults |= {"memory": "full", "out": "new"}
+    if given.get("out") == "played":
+        defaults |= {"probe": "attacks:mode=text", "seeds": "2"}
+    with pytest.raises(UsageError, match=said):
+        memory_args.read({**defaults, **given})
+    assert not (tmp_path / "new").exists()

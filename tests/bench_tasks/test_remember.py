@@ -85,9 +85,25 @@ def test_everything_is_listed(capsys):
         (["--probe", "gossip"], "unknown probe 'gossip': choose from "),
         (["--memory", "elephant"], "unknown memory 'elephant': choose from "),
         (["--memory", "full:size=3"], "memory full takes no options, got size"),
+        (["--by", "kind,foo"], "cannot split by 'foo': choose from days, difficulty, "),
+        (["--pictures", "FILE"], "cannot write to FILE"),
+        (["--pictures", "FILE/x", "--probe", "attacks"], "cannot write to FILE/x: Not a directory"),
+        (["--reader", "expert"], "unknown model 'expert': choose from "),
+        (["--user", "openai:model=m", "--probe", SMALL], "probe conversations takes no complete"),
+        (["--seeds", "3", "--probe", "h2hmem:dir=DATA,mode=text"],
+         "probe h2hmem:dir=DATA,mode=text: there are 2 dialogues: no seed 2"),
+        (["--probe", "conversations:mode=text,sessions=2,questions=50"],
+         "2 sessions do not say enough for 50 questions of type"),
+        (["--probe", SMALL, "--probe", SMALL.replace(",", ", ")], "would have the same file"),
     ],
 )
-def test_mistakes_are_one_line_before_anything_is_played(capsys, tmp_path, args, told):
+def test_mistakes_are_one_line_before_anything_is_played(
+    capsys, tmp_path, monkeypatch, args, told
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "FILE").touch()
+    for k in (1, 2):
+        (tmp_path / f"DATA/dialogue{k}/scenes").mkdir(parents=True)
     status, _, err = ran(capsys, "run", "--out", tmp_path / "new", *args)
     assert status == 2 and told in err and len(err.splitlines()) == 1
     assert not list(tmp_path.rglob("*.jsonl"))
@@ -113,6 +129,20 @@ def test_what_is_written_in_the_published_layout_is_played_and_its_faults_are_to
     assert err.count("bench_tasks: dialogue2/session2: no questions.json") == 1
     (row,) = json.loads(out)["rows"]
     assert status == 0 and row["seeds"] == 2 and row["total"]["accuracy"] == 1.0
+
+
+def test_nothing_is_written_when_a_part_of_it_is_there(capsys, tmp_path):
+    (tmp_path / "set" / "dialogue2").mkdir(parents=True)
+    args = ["write", "--probe", SMALL, "--seeds", 2, "--out", tmp_path / "set"]
+    status, _, err = ran(capsys, *args)
+    assert status == 2 and "dialogue2 exists already: choose another folder" in err
+    assert not (tmp_path / "set" / "dialogue1").exists()
+    (tmp_path / "file").touch()
+    for more in (["--out", tmp_path / "file/x"], ["--pictures", tmp_path / "file/x", "--probe",
+                                                  "conversations"]):  # fmt: skip
+        status, _, err = ran(capsys, *args, "--out", tmp_path / "new", *more)
+        assert status == 2 and "file/x: Not a directory" in err
+        assert not list(tmp_path.glob("new/*"))
 
 
 def test_a_folder_without_runs_is_named(capsys, tmp_path):

@@ -194,6 +194,8 @@ def test_what_was_finished_is_kept_when_the_run_is_stopped(world, tmp_path, stop
         ({"planner": "human"}, "^planner human needs a terminal"),
         ({"policy": "oracle"}, "unknown policy 'oracle': choose from"),
         ({"cameras": ("rear",)}, "unknown camera 'rear': choose from head"),
+        ({"planner": "remembering:cameras=head+rear"},
+         "unknown camera of planner remembering 'rear': choose from head, left_wrist"),
         ({"episodes": 0}, "at least 1"),
         ({"episodes": 10**30}, "episodes must be at most 1000000"),
         ({"seed": -1}, "not be negative"),

@@ -265,6 +265,10 @@ def test_acts_are_remembered_recorded_and_scored_again(tmp_path, capsys):
     capsys.readouterr()
     assert main(["remember", "score", str(out), "--by", "kind"]) == 0
     assert "lay_out: acts\n" in capsys.readouterr().out
+    file = out / "lay_out" / "000001" / "manifest.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"seed": 77}))
+    assert main(["remember", "score", str(out)]) == 2, "it would count for another household"
+    assert "the manifest says seed 77, the recorded scene 1" in capsys.readouterr().err
 
 
 def test_who_remembers_from_episode_to_episode_does_one_after_the_other(capsys):

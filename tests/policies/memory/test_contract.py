@@ -224,6 +224,7 @@ def test_wrong_names_options_and_files_are_one_line(tmp_path):
         (("window:item=3",), {}, "unknown option of memory window 'item': choose from items"),
         (("window:items=0",), {}, "items must be 1 or more, got 0"),
         (("full:items=3",), {}, "takes no options, got items"),
+        (("mma:by=words,least=7",), {}, "least must be 0 to 1, got 7"),
         (("full", text), {}, "not a database"),
         (("full", tmp_path / "no" / "m.db"), {}, "unable to open"),
         (("full", tmp_path), {}, "unable to open"),
@@ -308,6 +309,15 @@ def test_ones_own_memory_and_probe_are_found_where_python_can_import_them(tmp_pa
             make_memory(spec)
     with pytest.raises(UsageError, match="probe own_memory.Drinks 'x': choose from items"):
         make_probe("own_memory.Drinks:x=1")
+
+
+def test_as_many_items_as_one_likes_are_found_at_once():
+    memory = filled("structured")
+    ids = [item.id for item in memory.store.items()]
+    assert memory.store.numbered(range(300_000)) == memory.store.items()
+    there = memory.store.by_id([*ids, *map(str, range(300_000))])
+    assert [item.id for item in there] == ids
+    assert memory.graph.said_by(there * 50_000) == memory.graph.said_by(there)
 
 
 def test_a_file_of_another_program_or_a_newer_format_is_left_alone(tmp_path):
