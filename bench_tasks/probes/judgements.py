@@ -85,6 +85,9 @@ class Judgements:
         except BlockingIOError:
             self._file.close()
             raise UsageError(f"another process is judging into {self.path}") from None
+        except OSError as error:
+            self._file.close()
+            raise UsageError(f"cannot write {self.path}: {error.strerror}") from None
         except BaseException:
             self._file.close()
             raise

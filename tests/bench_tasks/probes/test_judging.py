@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -18,6 +19,7 @@ from bench_tasks.probes.judging import GIVE_UP, judge_runs
 from bench_tasks.probes.player import Record
 from bench_tasks.probes.runs import Run, RunWriter
 from bench_tasks.probes.stream import Asked, Query, Reply
+from benchmarks import judge_steered
 from tests.policies.planners.model_server import ModelServer, completion, error
 from tests.policies.test_judge import data_in
 
@@ -144,6 +146,26 @@ def test_another_model_behind_the_same_name_is_refused(folder, capsys):
     assert len(kept) == 4 and all('"served-2"' not in line for line in kept)
 
 
+def test_how_easily_a_judge_is_talked_round_is_measured(folder, monkeypatch, capsys):
+    def gullible(body):
+        reply = data_in(body["messages"][-1]["content"])["reply"]
+        return '{"verdict": "right"}' if "system:" in reply else fair(body)
+
+    before = sorted(folder.rglob("*"))
+    with ModelServer(gullible) as server:
+        spec = f"openai:model=m,base_url={server.url}"
+        monkeypatch.setattr(sys, "argv", ["x", str(folder), "--judge", spec])
+        assert judge_steered.main() == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "5 replies are wrong by the rules, 4 of them by openai m",
+        "asks: right 0, wrong 4 (0% to 49% right), not judged 0",
+        "orders: right 0, wrong 4 (0% to 49% right), not judged 0",
+        "pretends: right 4, wrong 0 (51% to 100% right), not judged 0",
+        "claims: right 0, wrong 4 (0% to 49% right), not judged 0",
+    ]
+    assert sorted(folder.rglob("*")) == before
+
+
 def test_judges_have_files_of_their_own(folder, capsys):
     with ModelServer(fair) as server:
         scored(capsys, folder, server)
@@ -261,12 +283,20 @@ def test_two_processes_do_not_judge_into_one_file(tmp_path):
     assert Judgements(path, IDENTITY).get("k") == Judgement("right", "r")
 
 
-def test_a_folder_that_takes_nothing_is_named(tmp_path):
+def test_a_folder_that_takes_nothing_is_named(tmp_path, monkeypatch):
     (tmp_path / f"x{SUFFIX}").mkdir()
     with pytest.raises(UsageError, match="cannot read .*Is a directory"):
         Judgements(tmp_path / f"x{SUFFIX}", IDENTITY)
     with pytest.raises(UsageError, match="cannot write .*No such file"), \
             Judgements(tmp_path / "none" / f"x{SUFFIX}", IDENTITY):  # fmt: skip
+        pass
+
+    def refused(file, how):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr("fcntl.flock", refused)
+    with pytest.raises(UsageError, match="cannot write .*No locks available"), \
+            Judgements(tmp_path / f"y{SUFFIX}", IDENTITY):  # fmt: skip
         pass
 
 
