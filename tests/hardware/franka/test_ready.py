@@ -1,7 +1,6 @@
 """A cell gets ready: what ends that, what the arms are told then, and which way they go home."""
 
 import threading
-import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,12 +14,14 @@ from hardware import signals as signals_module
 from hardware.franka.cell import read_cell
 from hardware.franka.ready import Preparation
 from hardware.signals import SILENT_S, Signals
+from tests.hardware.clock import Clock
 
 
 class Arms:
     """Both arms and hands as drivers: they are where they are told to be, when they are allowed."""
 
-    def __init__(self):
+    def __init__(self, clock):
+        self.now_ns = clock.monotonic_ns
         self.told, self.events, self.widths = [], [], [0.0, 0.08]
         self.at = {arm: np.array(HOME_RAD) for arm in ARMS}
         self.measured = {arm: np.zeros(7) for arm in ARMS}
@@ -29,9 +30,6 @@ class Arms:
     def poll(self):
         found, self.events = self.events, []
         return found
-
-    def now_ns(self):
-        return time.monotonic_ns()
 
     def ready(self, heed):
         heed()
@@ -64,17 +62,15 @@ class Arms:
         self.told.append("hold")
 
 
-PATIENT_S = 0.4
-"""The heartbeat of this busy process may be missing for so long."""
-
-
 @pytest.fixture
 def cell(monkeypatch):
     """All that getting ready looks at; the safety node is alive."""
-    monkeypatch.setattr(signals_module, "SILENT_S", PATIENT_S)
+    clock = Clock()
+    for module in (preparation, signals_module):
+        monkeypatch.setattr(module, "time", clock)
     raw = read_cell("cell")
     raw.raw["layout"].update(wait_s=0.5)
-    signals, arms, said, stopping = Signals(), Arms(), [], threading.Event()
+    signals, arms, said, stopping = Signals(), Arms(clock), [], threading.Event()
     checked = []
     kinematics = SimpleNamespace(
         collision=lambda left, right, _: checked.append((left, right)) or made.hit
@@ -82,7 +78,7 @@ def cell(monkeypatch):
     sensors = SimpleNamespace()
     made = SimpleNamespace(
         raw=raw.raw, signals=signals, arms=arms, said=said, stopping=stopping, checked=checked,
-        hit=None, sensors=sensors, record=[], beats=True,
+        hit=None, sensors=sensors, record=[], beats=True, clock=clock,
     )  # fmt: skip
     made.preparation = Preparation(
         raw, arms, sensors, signals, stopping,
@@ -90,22 +86,15 @@ def cell(monkeypatch):
     )  # fmt: skip
 
     def beat():
-        while not over.wait(0.02):
-            if made.beats:
-                signals.on_beat(7)  # alive, but it sees no states
+        if made.beats:
+            signals.on_beat(7)  # alive, but it sees no states
 
-    over = threading.Event()
-    threading.Thread(target=beat, daemon=True).start()
-    yield made
-    over.set()
-
-
-def later(seconds, work):
-    threading.Timer(seconds, work).start()
+    clock.each.append(beat)
+    return made
 
 
 def test_nothing_moves_before_a_human_has_confirmed(cell):
-    later(0.3, lambda: cell.signals.on_estop(True))
+    cell.clock.later(0.3, lambda: cell.signals.on_estop(True))
     with pytest.raises(BenchError, match="/safety/estop says true"):
         cell.preparation.go_home()
     assert cell.arms.told == ["hold"] and "stand clear" in cell.said[0]
@@ -115,7 +104,7 @@ def test_nothing_moves_before_a_human_has_confirmed(cell):
 
 
 def test_then_hands_open_and_one_arm_after_the_other_goes_home(cell):
-    later(0.1, cell.signals.confirmed.set)
+    cell.clock.later(0.1, cell.signals.confirmed.set)
     cell.arms.at["right"] = HOME_RAD + 0.3
     cell.preparation.go_home()
     share = cell.raw["arms"]["home_share"]
@@ -155,12 +144,12 @@ def test_the_way_that_is_checked_is_the_one_that_is_driven(cell):
 def test_what_breaks_it_off_on_the_way_home(cell, what, said):
     cell.raw["confirm_before_home"] = False
     cell.arms.at["left"], cell.arms.goes = HOME_RAD + 0.3, False
-    later(0.4, lambda: what(cell))
+    cell.clock.later(0.4, lambda: what(cell))
     with pytest.raises(BenchError, match=said):
         cell.preparation.go_home()
     assert cell.arms.told[-1] == "hold" and cell.arms.wanted > 5
     wanted = cell.arms.wanted
-    time.sleep(0.1)
+    cell.clock.sleep(0.1)
     assert cell.arms.wanted == wanted, "nobody wants it to go on"
 
 
@@ -173,7 +162,7 @@ def test_an_arm_that_was_not_heard_to_go_on_is_sent_home_again_by_a_way_that_is_
         cell.arms.at["left"] = HOME_RAD + 0.1
         cell.arms.events.append(("way_lapsed", "left arm: nobody wanted its way to go on"))
 
-    later(0.3, lapse)
+    cell.clock.later(0.3, lapse)
     cell.preparation.go_home()
     went = [what for what in cell.arms.told if what == "hold" or what[1] == "home"]
     assert went == [("left", "home", 0.1), "hold", ("left", "home", 0.1), ("right", "home", 0.1)]
@@ -243,7 +232,6 @@ def test_what_is_lost_while_objects_are_laid_out_ends_the_preparation(cell):
 def test_without_the_safety_node_nothing_moves(cell, monkeypatch):
     monkeypatch.setattr(preparation, "ALIVE_S", 0.2)
     cell.raw["confirm_before_home"] = cell.beats = False
-    time.sleep(2 * PATIENT_S)
     with pytest.raises(BenchError, match="the safety node was not heard within 0.2 s"):
         cell.preparation.go_home()
     assert cell.arms.told == ["hold"]
@@ -254,12 +242,12 @@ def test_when_the_safety_node_falls_silent_the_arms_hold_and_go_on_when_it_is_ba
 ):
     cell.raw["confirm_before_home"] = False
     cell.arms.at["left"], cell.arms.goes = HOME_RAD + 0.3, False
-    later(0.3, lambda: setattr(cell, "beats", False))
+    cell.clock.later(0.3, lambda: setattr(cell, "beats", False))
 
     def back():
         cell.beats = cell.arms.goes = True
 
-    later(1.5, back)
+    cell.clock.later(1.5, back)
     cell.preparation.go_home()
     went = [what for what in cell.arms.told if what == "hold" or what[1] == "home"]
     assert went == [("left", "home", 0.1), "hold", ("left", "home", 0.1), ("right", "home", 0.1)]
@@ -277,19 +265,19 @@ def test_only_what_was_asked_for_can_be_confirmed_and_only_once():
 
 
 def test_a_heartbeat_that_stands_still_is_alive_but_watches_nothing(monkeypatch):
-    clock = [50.0]
-    monkeypatch.setattr(signals_module, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    clock = Clock()
+    monkeypatch.setattr(signals_module, "time", clock)
     signals = Signals()
     assert not signals.alive and not signals.watching
     signals.on_beat(7)
     assert signals.alive and signals.watching
     for _ in range(6):
-        clock[0] += 0.02
+        clock.sleep(0.02)
         signals.on_beat(7)
     assert signals.alive and not signals.watching
     signals.on_beat(8)
     assert signals.watching
-    clock[0] += 1.1 * SILENT_S
+    clock.sleep(1.1 * SILENT_S)
     signals.begin()
     assert signals.watching and not signals.alive
 
@@ -311,9 +299,9 @@ THERE = [0.5, 0, 0.05, 1, 0, 0, 0]
 
 def test_objects_have_to_lie_where_they_belong_for_a_while(cell):
     seen(cell, [BenchError("pot is not seen"), THERE, [0.9, *THERE[1:]], THERE])
-    begun = time.monotonic()
+    begun = cell.clock.monotonic()
     cell.preparation.wait_for_objects(SCENE, np.array([THERE]))
-    assert time.monotonic() - begun > preparation.STILL_S
+    assert cell.clock.monotonic() - begun > preparation.STILL_S
     seen(cell, [[0.55, 0, 0.05, 0.9, 0, 0, 0.436]])
     with pytest.raises(BenchError, match=r"lift_pot seed 3 do not lie as they must: pot is 0.050 m"
                        r" and 0.90 rad away from \(0.500, 0.000, 0.050\)"):  # fmt: skip

@@ -1,7 +1,6 @@
 """A G1 gets ready: held until a human has confirmed, then home by a way that is free."""
 
 import threading
-import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,17 +8,18 @@ import pytest
 
 from bench_tasks.errors import BenchError
 from bench_tasks.robots import embodiments, g1
+from hardware import preparation
 from hardware import signals as signals_module
 from hardware.signals import Signals
+from hardware.unitree import ready
 from hardware.unitree.cell import read_cell
 from hardware.unitree.clearance import BodyClearance
 from hardware.unitree.ready import Preparation
 from hardware.unitree.steering import Steering
+from tests.hardware.clock import Clock
 
 ROBOT = embodiments.get("g1")
 HOME = ROBOT.home[ROBOT.joint_columns]
-PATIENT_S = 0.4
-"""The heartbeat of this busy process may be missing for so long."""
 LEAST = dict.fromkeys(("hands", "arms", "itself", "table"), 0.009)
 """Points of a straight line, taken by another's steps."""
 UPRIGHT = np.array([0.0, 0.0, 0.05, 1.0, 0.0, 0.0, 0.0])
@@ -64,14 +64,16 @@ class Driver:
 @pytest.fixture
 def cell(monkeypatch):
     """All that getting ready looks at; the safety node is alive."""
-    monkeypatch.setattr(signals_module, "SILENT_S", PATIENT_S)
+    clock = Clock()
+    for module in (preparation, ready, signals_module):
+        monkeypatch.setattr(module, "time", clock)
     settings = read_cell("cell")
     settings.raw["home_rad_s"] = 2.0
     signals, driver = Signals(), Driver()
     steering = Steering(driver, 0.15, gravity=True)
     made = SimpleNamespace(
         raw=settings.raw, signals=signals, driver=driver, steering=steering, said=[], record=[],
-        pelvis=UPRIGHT.copy(), beats=True, over=threading.Event(),
+        pelvis=UPRIGHT.copy(), beats=True, clock=clock,
     )  # fmt: skip
     made.preparation = Preparation(
         settings, driver, SimpleNamespace(pose=lambda _: (made.pelvis, None)), signals,
@@ -80,20 +82,12 @@ def cell(monkeypatch):
     )  # fmt: skip
 
     def tick():
-        while not made.over.wait(0.02):
-            if made.beats:
-                signals.on_beat(7)
-            steering.tell(0, time.monotonic())
+        if made.beats:
+            signals.on_beat(7)
+        steering.tell(0, clock.monotonic())
 
-    ticker = threading.Thread(target=tick, daemon=True)
-    ticker.start()
-    yield made
-    made.over.set()
-    ticker.join()
-
-
-def later(seconds, work):
-    threading.Timer(seconds, work).start()
+    clock.each.append(tick)
+    return made
 
 
 def when_moving(cell, work):
@@ -117,7 +111,7 @@ def test_arms_are_held_until_a_human_has_confirmed(cell):
         seen.append((list(cell.driver.did), cell.steering.engaged))
         cell.signals.confirmed.set()
 
-    later(0.6, confirm)
+    cell.clock.later(0.6, confirm)
     cell.preparation.go_home()
     (before, engaged), = seen
     assert engaged and len(before) > 10 and set(before) == {"move"}
@@ -125,10 +119,10 @@ def test_arms_are_held_until_a_human_has_confirmed(cell):
 
 
 def test_then_they_go_straight_home_and_are_kept_there_weighed_all_the_while(cell):
-    later(0.05, cell.signals.confirmed.set)
+    cell.clock.later(0.05, cell.signals.confirmed.set)
     cell.preparation.go_home()
     assert cell.driver.at == pytest.approx(HOME) and cell.steering.engaged
-    time.sleep(0.1)
+    cell.clock.sleep(0.1)
     assert cell.driver.did[-1] == "move" and cell.driver.at == pytest.approx(HOME)
     assert np.abs(np.array(cell.driver.weighed)).max(axis=1).min() > 1.0
     assert cell.record == []
