@@ -146,7 +146,6 @@ def test_a_button_is_heard_however_it_speaks(nodes, client):
     from std_srvs.srv import Trigger
 
     from bench_tasks.ros.node_ros import LATCHED, TRACK, Caller, wait_for_listeners
-
     careless = QoSProfile(
         depth=1, reliability=ReliabilityPolicy.BEST_EFFORT, durability=DurabilityPolicy.VOLATILE
     )
@@ -230,7 +229,7 @@ def test_what_comes_too_early_or_cannot_be_read_is_on_record_and_the_node_goes_o
     from std_srvs.srv import Trigger
 
     from bench_tasks.ros.node_ros import LATCHED, TRACK, Caller, wait_for_listeners
-    from tests.hardware.safety.ideal import fuzzing
+    from benchmarks.safety.robot import SCENE
 
     told: queue.Queue = queue.Queue()
     client.create_subscription(EpisodeEvent, "/safety/events", told.put, TRACK, raw=True)
@@ -266,7 +265,7 @@ def test_what_comes_too_early_or_cannot_be_read_is_on_record_and_the_node_goes_o
                        (message.replace(b"joint_p", b"joint_v"), "layout")):  # fmt: skip
         chunks.publish(data)
         assert event().data["what"] == what
-    scene = {**json.loads(fuzzing.SCENE.to_json()), "entities": [["table"]]}
+    scene = {**json.loads(SCENE.to_json()), "entities": [["table"]]}
     scenes.publish(Scene(json=json.dumps(scene)))
     states.publish(spoilt)
     told_of = [event().data for _ in range(2)]

@@ -6,8 +6,9 @@ import copy
 
 import pytest
 
+from benchmarks.safety.robot import Robot
 from hardware.safety import Supervisor
-from tests.hardware.safety.ideal import HOME, LIMITS, fuzzing
+from tests.hardware.safety.ideal import HOME, LIMITS
 
 
 @pytest.fixture(scope="session")
@@ -31,4 +32,4 @@ def _robot(loaded, realtime):
     supervisor = copy.copy(loaded)
     supervisor._clearance = copy.copy(loaded._clearance)
     supervisor._realtime = realtime
-    return fuzzing.Robot(supervisor, HOME.copy())
+    return Robot(supervisor, HOME.copy())

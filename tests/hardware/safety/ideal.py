@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
-from pathlib import Path
 
 import numpy as np
 
 from bench_tasks.robots.fr3 import HOME_RAD
 from bench_tasks.robots.kinematics import dual_arm
+from benchmarks.safety.situations import min_jerk
 from hardware.safety import Decision, Intervention
 from hardware.safety.limits import read_limits
-
-BENCHMARK = Path(__file__).resolve().parents[3] / "benchmarks" / "safety_fuzz.py"
-_spec = importlib.util.spec_from_file_location("safety_fuzz", BENCHMARK)
-assert _spec is not None and _spec.loader is not None
-fuzzing = importlib.util.module_from_spec(_spec)
-sys.modules["safety_fuzz"] = fuzzing
-_spec.loader.exec_module(fuzzing)
 
 HOME = np.tile(np.append(HOME_RAD, 0.08), 2)
 LIMITS = read_limits("fr3_pair")
@@ -29,7 +20,7 @@ def reach(joint: int, by_rad: float, periods: int = 50) -> np.ndarray:
     """From home, one joint by that much."""
     end = HOME.copy()
     end[joint] += by_rad
-    return fuzzing.min_jerk(HOME, end, periods)
+    return min_jerk(HOME, end, periods)
 
 
 def only(decision: Decision) -> Intervention:

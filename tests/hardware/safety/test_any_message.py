@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 
 from bench_tasks.bags import cdr
 from bench_tasks.vocabulary import ActionChunk
+from benchmarks.safety.oracle import JERK, oracle
+from benchmarks.safety.robot import JOINTS, SCENE
 from hardware.safety.decision import shown
-from tests.hardware.safety.ideal import HOME, fuzzing, reach
+from tests.hardware.safety.ideal import HOME, reach
 
 CHUNK = "bench_interfaces/msg/ActionChunk"
 PATH = reach(0, 0.2)[:20]
@@ -69,7 +71,7 @@ def safe(robot):
         if np.array_equal(robot.executed[-1], robot.executed[-3]):
             break
     commands = np.array([HOME] * 3 + robot.executed)
-    assert fuzzing.oracle().rough(commands[:, fuzzing.JOINTS], fuzzing.JERK) == ""
+    assert oracle().rough(commands[:, JOINTS], JERK) == ""
     assert np.array_equal(robot.executed[-1], robot.executed[-2])
 
 
@@ -160,10 +162,10 @@ def test_bytes_that_are_spoilt_kill_nobody(moving, at, new, end):
 
 
 @shared
-@given(name=st.sampled_from(sorted(json.loads(fuzzing.SCENE.to_json()))), value=ANY)
+@given(name=st.sampled_from(sorted(json.loads(SCENE.to_json()))), value=ANY)
 def test_a_scene_that_holds_anything_kills_nobody(moving, name, value):
     try:
-        text = json.dumps({**json.loads(fuzzing.SCENE.to_json()), name: value})
+        text = json.dumps({**json.loads(SCENE.to_json()), name: value})
     except TypeError:
         return  # nothing that JSON can hold
     robot = moving.twin()
@@ -192,5 +194,5 @@ def test_what_is_no_scene_is_none(text):
 )  # fmt: skip
 def test_after_a_scene_that_cannot_be_used_nothing_is_passed_on(robot, changed):
     with pytest.raises(ValueError, match=next(iter(changed))):
-        robot.supervisor.begin(replace(fuzzing.SCENE, **changed))
+        robot.supervisor.begin(replace(SCENE, **changed))
     assert answer(robot.ask(0, PATH)) == [("refused", "no_state")]

@@ -9,9 +9,10 @@ import pytest
 
 from bench_tasks.bags import cdr
 from bench_tasks.vocabulary import ARM_COLUMNS, ActionChunk
+from benchmarks.safety.robot import SCENE, Robot
 from hardware.safety import Supervisor
 from hardware.safety.command import ORDERS
-from tests.hardware.safety.ideal import HOME, LIMITS, fuzzing, only, reach, settled
+from tests.hardware.safety.ideal import HOME, LIMITS, only, reach, settled
 
 
 def bad(kind: str) -> np.ndarray:
@@ -102,7 +103,7 @@ def test_stale_commands_do_not_stop_what_is_under_way(robot):
     Supervisor(None, confirmed=True), Supervisor(LIMITS, confirmed=False),
 ])  # fmt: skip
 def test_without_limits_or_a_human_nothing_moves(supervisor):
-    robot = fuzzing.Robot(supervisor, HOME.copy())
+    robot = Robot(supervisor, HOME.copy())
     decision = robot.ask(0, np.tile(HOME, (5, 1)))
     assert decision.send is None and only(decision).action == "stopped"
     assert supervisor.why_not in only(decision).reason
@@ -113,7 +114,7 @@ def test_without_a_state_nothing_moves(loaded):
     supervisor._clearance = loaded._clearance
     chunk = ActionChunk(0, np.tile(HOME, (5, 1)))
     assert only(supervisor.on_chunk(chunk, 0.0)).reason == "no scene has come from the robot yet"
-    supervisor.begin(fuzzing.SCENE)
+    supervisor.begin(SCENE)
     assert only(supervisor.on_chunk(chunk, 0.0)).reason == "no state has come from the robot yet"
     assert supervisor.on_chunk(chunk, 0.0).send is None
 
@@ -121,13 +122,13 @@ def test_without_a_state_nothing_moves(loaded):
 @pytest.mark.parametrize(
     ("changed", "kind"),
     [
-        ({"joint_names": tuple(reversed(fuzzing.SCENE.joint_names))}, "joint_order"),
-        ({"joint_names": fuzzing.SCENE.joint_names[:7]}, "joint_order"),
+        ({"joint_names": tuple(reversed(SCENE.joint_names))}, "joint_order"),
+        ({"joint_names": SCENE.joint_names[:7]}, "joint_order"),
         ({"control_period_ns": 10_000_000}, "period"),
     ],
 )
 def test_limits_of_another_robot_let_nothing_through(robot, changed, kind):
-    robot.supervisor.begin(replace(fuzzing.SCENE, **changed))
+    robot.supervisor.begin(replace(SCENE, **changed))
     decision = robot.ask(0, np.tile(HOME, (5, 1)))
     assert decision.send is None and only(decision).kind == kind
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import pytest
 
+from benchmarks.safety.sequences import KINDS, Fuzz
 from hardware.safety import command, plan, supervisor
 from hardware.safety.clearance import Clearance
-from tests.hardware.safety.ideal import fuzzing
 
 
 def test_no_bad_command_of_any_kind_is_executed():
-    fuzz = fuzzing.Fuzz(seed=2, per_situation=60)
-    for k in range(6 * len(fuzzing.KINDS)):
-        fuzz.run(fuzzing.KINDS[k % len(fuzzing.KINDS)])
+    fuzz = Fuzz(seed=2, per_situation=60)
+    for _ in range(6):
+        for kind in KINDS:
+            fuzz.run(kind)
     assert fuzz.failures == []
-    assert set(fuzz.counts) == set(fuzzing.KINDS) and fuzz.actions["slowed"] > 0 and fuzz.late > 0
+    assert set(fuzz.counts) == set(KINDS) and fuzz.actions["slowed"] > 0 and fuzz.late > 0
 
 
 @pytest.mark.parametrize(
@@ -25,6 +26,8 @@ def test_no_bad_command_of_any_kind_is_executed():
         ("timely", ("future", "replayed")),
         ("check", ("arms together", "into the table")),
         ("brake", ("e-stop", "torque")),
+        ("wait", ("lost states",)),
+        ("strange", ("wrong state",)),
     ],
 )
 def test_the_fuzz_finds_a_supervisor_that_is_not_one(monkeypatch, weakened, kinds):
@@ -33,11 +36,15 @@ def test_the_fuzz_finds_a_supervisor_that_is_not_one(monkeypatch, weakened, kind
             monkeypatch.setattr(module, "breach", lambda *_: None)
     if weakened == "brake":
         monkeypatch.setattr(plan, "brake", lambda limits, moving, ahead, free: ahead)
+    elif weakened == "wait":
+        monkeypatch.setattr(plan.Plan, "wait", lambda *_: None)
+    elif weakened == "strange":
+        monkeypatch.setattr(plan.Plan, "_strange_with", lambda *_: [])
     elif weakened == "check":
         monkeypatch.setattr(Clearance, "check", lambda *_: None)
     elif weakened != "breach":
         monkeypatch.setattr(supervisor, weakened, lambda *_: 0)
-    fuzz = fuzzing.Fuzz(seed=2)
+    fuzz = Fuzz(seed=2)
     for kind in kinds:
         for _ in range(8):
             fuzz.run(kind)

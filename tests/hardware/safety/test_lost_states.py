@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.hardware.safety.ideal import HOME, fuzzing, reach
-
-JOINTS = fuzzing.JOINTS
+from benchmarks.safety.oracle import JERK, oracle
+from benchmarks.safety.robot import JOINTS
+from benchmarks.safety.situations import calm, min_jerk
+from tests.hardware.safety.ideal import HOME, reach
 
 
 class Drive:
@@ -30,7 +31,7 @@ class Drive:
         end = begin.copy()
         end[JOINTS] += rng.uniform(-0.5, 0.5, 14) * (rng.random(14) < 0.4)
         end[JOINTS] = np.clip(end[JOINTS], HOME[JOINTS] - 0.5, HOME[JOINTS] + 0.5)
-        self.path = fuzzing.min_jerk(begin, end, fuzzing.calm(begin, end))
+        self.path = min_jerk(begin, end, calm(begin, end))
         self.begun = self.robot.seq
 
     def go(self, periods):
@@ -77,7 +78,7 @@ class Drive:
     def rough(self):
         """Which limit what was executed has been beyond, "" for none."""
         commands = np.array([HOME] * 3 + self.robot.executed)[:, JOINTS]
-        return fuzzing.oracle().rough(commands, fuzzing.JERK)
+        return oracle().rough(commands, JERK)
 
 
 @pytest.mark.parametrize("late", [0, 2])
@@ -115,7 +116,7 @@ def test_what_is_sent_begins_where_the_arms_are_by_now(robot, way, gone):
     for _ in range(40):
         robot.step()
     commands = np.array([HOME] * 3 + robot.executed)
-    assert fuzzing.oracle().rough(commands[:, JOINTS], fuzzing.JERK) == ""
+    assert oracle().rough(commands[:, JOINTS], JERK) == ""
     speeds = np.abs(np.diff(commands[:, 0]))[22 + gone :]
     assert way == "command" or speeds[1] < speeds[0], "it brakes from now on, not later"
 
@@ -183,5 +184,5 @@ def test_states_of_which_each_is_wrong_in_another_way_are_none(robot):
     told = [i.kind for d in robot.decisions for i in d.interventions]
     assert told.index("heartbeat") in (4, 5, 6) and set(told) == {"state", "heartbeat"}
     commands = np.array([HOME] * 3 + robot.executed)
-    assert fuzzing.oracle().rough(commands[:, JOINTS], fuzzing.JERK) == ""
+    assert oracle().rough(commands[:, JOINTS], JERK) == ""
     assert np.array_equal(robot.executed[-1], robot.executed[-9])

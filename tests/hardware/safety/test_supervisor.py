@@ -9,9 +9,12 @@ import numpy as np
 import pytest
 
 from bench_tasks.vocabulary import ARM_COLUMNS, ActionChunk
+from benchmarks.safety.oracle import oracle
+from benchmarks.safety.robot import DT, SCENE
+from benchmarks.safety.situations import min_jerk
 from hardware.safety import Supervisor
 from hardware.safety.clearance import Clearance
-from tests.hardware.safety.ideal import HOME, LIMITS, at, fuzzing, only, reach, settled
+from tests.hardware.safety.ideal import HOME, LIMITS, at, only, reach, settled
 
 # -- what is passed on -----------------------------------------------------------------------------
 
@@ -39,7 +42,7 @@ def test_arms_whose_commander_has_died_come_to_rest(robot):
     robot.ask(0, reach(0, 0.5)[:20])
     for _ in range(40):
         robot.step()
-    speeds = fuzzing.np.abs(np.diff(np.array(robot.executed), axis=0)).max(1)
+    speeds = np.abs(np.diff(np.array(robot.executed), axis=0)).max(1)
     assert speeds[19] > 0.005 and speeds[-1] == 0.0
     assert not any(d.interventions for d in robot.decisions)
 
@@ -56,7 +59,7 @@ def test_a_path_that_is_too_fast_is_followed_slower(robot):
     assert told.detail["joint"] == "left_fr3_joint1" and told.detail["limit"] < 2.62
     assert told.detail["value"] > 2.62 and np.allclose(told.command, path)
     sent = decision.send.values
-    assert len(sent) > 12 and fuzzing.oracle().wrong(np.concatenate([[HOME] * 3, sent])) == ""
+    assert len(sent) > 12 and oracle().wrong(np.concatenate([[HOME] * 3, sent])) == ""
     # The same path: the joint and the hand are where the path has them, to a fraction of a step.
     asked = np.concatenate([[HOME], path])
     want = np.interp(sent[:, 0], asked[:, 0], asked[:, 7])
@@ -90,7 +93,7 @@ def test_a_stop_slows_down_at_once_and_lasts_until_it_is_released(robot):
     for _ in range(30):
         robot.step()
     assert (robot.executed[-1] == robot.executed[-2]).all()
-    assert fuzzing.oracle().wrong(np.array([HOME] * 3 + robot.executed)) == ""
+    assert oracle().wrong(np.array([HOME] * 3 + robot.executed)) == ""
     assert "release" in robot.supervisor.why_not
     robot.supervisor.release()
     assert robot.ask(robot.seq, np.tile(robot.executed[-1], (5, 1))).interventions == ()
@@ -109,7 +112,7 @@ def test_a_stop_that_came_a_period_too_late_is_made_anew(robot):
     robot.tell(robot.state())
     for _ in range(30):
         robot.step()
-    assert fuzzing.oracle().wrong(np.array([HOME] * 3 + robot.executed)) == ""
+    assert oracle().wrong(np.array([HOME] * 3 + robot.executed)) == ""
 
 
 @pytest.mark.parametrize("late", [1, 3, 9])
@@ -131,7 +134,7 @@ def test_a_stop_that_comes_late_to_slow_or_resting_arms_is_taken(robot, before, 
         robot.step()
     assert np.abs(robot.executed[-1] - at).max() < 0.001 * (late + 5)
     assert np.array_equal(robot.executed[-1], robot.executed[-2])
-    assert fuzzing.oracle().wrong(np.array([HOME] * 3 + robot.executed)) == ""
+    assert oracle().wrong(np.array([HOME] * 3 + robot.executed)) == ""
 
 
 def stopped_in_motion(robot, late: int) -> np.ndarray:
@@ -144,7 +147,7 @@ def stopped_in_motion(robot, late: int) -> np.ndarray:
     robot.take(robot.supervisor.stop("estop", "the button", robot.now_s))
     for _ in range(40):
         robot.step()
-    return np.diff(np.array(robot.executed)[19:, 0]) / fuzzing.DT
+    return np.diff(np.array(robot.executed)[19:, 0]) / DT
 
 
 @pytest.mark.parametrize("late", [1, 2, 3, 5])
@@ -160,7 +163,7 @@ def test_arms_that_get_every_stop_late_are_not_thrown_to_and_fro(robot, late):
 def test_a_robot_that_is_known_to_be_late_stops_as_smoothly(robot, late):
     robot.supervisor._plan.lead = late
     stopped_in_motion(robot, late)
-    assert fuzzing.oracle().wrong(np.array([HOME] * 3 + robot.executed)) == ""
+    assert oracle().wrong(np.array([HOME] * 3 + robot.executed)) == ""
     assert not [i for d in robot.decisions for i in d.interventions if i.kind == "execution"]
 
 
@@ -177,7 +180,7 @@ def test_what_is_asked_for_begins_where_the_arms_will_be_by_then(robot):
         robot.step()
     assert np.array_equal(sent.values[2:5], path[47:50])
     assert not [i for d in robot.decisions for i in d.interventions]
-    assert fuzzing.oracle().wrong(np.array([HOME] * 3 + robot.executed)) == ""
+    assert oracle().wrong(np.array([HOME] * 3 + robot.executed)) == ""
     assert robot.executed[-1][0] == path[-1, 0]
     told = only(robot.ask(robot.seq, path[-2:]))
     assert told.kind == "stale", "all of it would be over"
@@ -298,7 +301,7 @@ def test_the_stop_of_a_world_that_has_stalled_is_one_that_it_takes(robot):
     for _ in range(40):
         robot.step()
     assert (robot.executed[-1] == robot.executed[-9]).all()
-    assert fuzzing.oracle().wrong(np.array([HOME] * 3 + robot.executed)) == ""
+    assert oracle().wrong(np.array([HOME] * 3 + robot.executed)) == ""
     told = [i.kind for d in robot.decisions for i in d.interventions]
     assert told == ["heartbeat"], "it was followed, and states are looked at as ever"
 
@@ -318,7 +321,7 @@ def test_states_that_come_late_are_looked_at(robot):
     for _ in range(20):
         robot.step()
     assert speed > 0.0 and np.array_equal(robot.executed[-1], robot.executed[-2])
-    assert fuzzing.oracle().wrong(np.array([HOME] * 3 + robot.executed)) == ""
+    assert oracle().wrong(np.array([HOME] * 3 + robot.executed)) == ""
 
 
 def test_a_world_that_stalls_before_its_plan_is_over_is_stopped_though_it_should_be_at_rest(robot):
@@ -341,7 +344,7 @@ def test_a_number_that_no_state_can_have_is_not_believed(robot):
     for _ in range(30):
         robot.step()
     assert (robot.executed[-1] == robot.executed[-9]).all()
-    assert fuzzing.oracle().wrong(np.array([HOME] * 3 + robot.executed)) == ""
+    assert oracle().wrong(np.array([HOME] * 3 + robot.executed)) == ""
     robot.supervisor.release()
     assert robot.ask(robot.seq, np.tile(robot.executed[-1], (5, 1))).interventions == ()
 
@@ -366,7 +369,7 @@ def test_a_robot_that_moves_on_though_it_says_otherwise_loses_its_heartbeats(rob
         vouched = []
         for k in range(20):
             joints = HOME[ARM_COLUMNS].copy()
-            joints[2] += speed * fuzzing.DT * (k + 1)
+            joints[2] += speed * DT * (k + 1)
             twin.step(joint_position=joints)
             vouched.append(twin.supervisor.vouches)
         assert vouched[:5] == [True] * 5 and (not any(vouched[10:])) == ends
@@ -441,7 +444,7 @@ def test_an_arm_that_does_what_nobody_sent_gets_nothing_new_until_it_does_what_i
 def test_distances_count_from_where_the_arms_are(robot):
     """A hand that hangs 2 cm lower than it was told to be must not be led on towards the table."""
     before, after = at("left", 0.45, 0.3, 0.08), at("left", 0.5, 0.3, 0.015)
-    path = fuzzing.min_jerk(before, after, 100)
+    path = min_jerk(before, after, 100)
     hangs = np.zeros(14)
     hangs[1] = 0.048  # joint 2, at the shoulder, 0.55 m behind the hand
     for sag, refused in ((False, False), (True, True)):
@@ -453,12 +456,12 @@ def test_distances_count_from_where_the_arms_are(robot):
     # What is too near already may be led away.
     low = at("left", 0.45, 0.3, 0.02)
     settled(robot, low, joint_position=low[ARM_COLUMNS] + hangs)
-    assert robot.ask(0, fuzzing.min_jerk(low, before, 60)).interventions == ()
+    assert robot.ask(0, min_jerk(low, before, 60)).interventions == ()
 
 
 def test_objects_that_are_called_like_an_arm_are_none(robot):
     """`right_cover` may press on the table as it likes."""
-    scene = replace(fuzzing.SCENE, entities=("table", "right_cover", "right_hand", "left_finger1"))
+    scene = replace(SCENE, entities=("table", "right_cover", "right_hand", "left_finger1"))
     robot.supervisor.begin(scene)
     force = {"contact_force": np.array([150.0])}
     for pair, stops in (((0, 1), False), ((1, 3), False), ((0, 2), True)):
@@ -477,7 +480,7 @@ def test_a_command_that_a_state_makes_up_is_not_where_a_stop_begins(robot):
     assert [i.kind for i in robot.decisions[-2].interventions] == ["state"]
     for _ in range(40):
         robot.step()
-    assert fuzzing.oracle().wrong(np.array(robot.executed)) == ""
+    assert oracle().wrong(np.array(robot.executed)) == ""
     assert (robot.executed[-1] == robot.executed[-2]).all()
 
 
@@ -490,10 +493,10 @@ def test_arms_in_motion_are_so_though_their_states_begin_anew(robot):
     robot.tell(robot.state())
     back = here.copy()
     back[0] -= 0.8
-    assert only(robot.ask(0, fuzzing.min_jerk(here, back, 60)[:40])).kind == "acceleration"
+    assert only(robot.ask(0, min_jerk(here, back, 60)[:40])).kind == "acceleration"
     for _ in range(40):
         robot.step()
-    assert fuzzing.oracle().wrong(np.array(robot.executed)) == ""
+    assert oracle().wrong(np.array(robot.executed)) == ""
     assert (robot.executed[-1] == robot.executed[-2]).all()
 
 
