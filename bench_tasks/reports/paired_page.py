@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 
 from bench_tasks.reports.paired import MIN_PAIRS, Comparison, Pair, Side
-from bench_tasks.reports.report_style import CSS
+from bench_tasks.reports.report_parts import document
 from bench_tasks.reports.stats import ON_A_LINE
 
 __all__ = ["page", "text"]
@@ -78,19 +78,17 @@ def page(found: Comparison, sim: str, real: str) -> str:
     )
     facts = "".join(f"<dt>{escape(a)}</dt><dd>{escape(b)}</dd>" for a, b in _facts(found))
     notes = "".join(f'<p class="warn">{escape(line)}.</p>' for line in found.left_out)
-    return (
-        "<!doctype html><html lang=en><head><meta charset=utf-8>"
-        '<meta name=viewport content="width=device-width,initial-scale=1">'
-        '<meta name=color-scheme content="light dark">'
-        f"<title>bench_tasks: simulated and real</title><style>{CSS}{_STYLE}</style></head>"
-        f"<body><main><h1>Simulated and real success</h1><p class=soft>simulated: {escape(sim)}; "
+    return document(
+        "simulated and real",
+        f"<h1>Simulated and real success</h1><p class=soft>simulated: {escape(sim)}; "
         f"real: {escape(real)}</p>{notes}"
         f"<div class=card>{_scatter(found.pairs)}</div><div class=card><dl>{facts}</dl></div>"
         f"<h2>Pairs</h2><div class='card scroll'><table><tr>{head}</tr>{rows}</table></div>"
         "<p class=soft>Shares are of episodes with a verdict; those without one are counted beside "
         "them. Intervals: Wilson; that of Pearson's r takes the shares as exact, so what chance "
         "adds where episodes are few is not in it. MMRV, the mean maximum rank violation, is 0 "
-        "where simulation ranks all pairs as reality does and at most 1.</p></main></body></html>\n"
+        "where simulation ranks all pairs as reality does and at most 1.</p>",
+        _STYLE,
     )
 
 

@@ -19,7 +19,7 @@ from bench_tasks.manifest import PAGE, environment, read_json, replaceable, repl
 from bench_tasks.reports.latency import execution_table
 from bench_tasks.reports.report_causes import diagnoses
 from bench_tasks.reports.report_dreams import dreams
-from bench_tasks.reports.report_style import CSS
+from bench_tasks.reports.report_parts import bar, document, percent, whisker
 from bench_tasks.reports.report_teamwork import teamwork
 from bench_tasks.reports.summary import (
     Group,
@@ -126,17 +126,7 @@ def page(
         _timings(by_task(episodes)),
         _repeat(run, scored, source),
     ]  # fmt: skip
-    return (
-        "<!doctype html><html lang=en><head><meta charset=utf-8>"
-        '<meta name=viewport content="width=device-width,initial-scale=1">'
-        '<meta name=color-scheme content="light dark">'
-        f"<title>bench_tasks: {escape(title)}</title><style>{CSS}</style></head>"
-        f"<body><main>{''.join(parts)}</main></body></html>\n"
-    )
-
-
-def _percent(value: float) -> str:
-    return f"{100 * value:.0f}\u202f%"
+    return document(title, "".join(parts))
 
 
 def _when(run: dict[str, Any], scored: dict[str, Any]) -> str:
@@ -152,7 +142,7 @@ def _headline(whole: Group) -> str:
     compared = [e for e in whole.episodes if e.agrees is not None]
     agreeing = sum(e.agrees is True for e in compared)
     facts = [
-        (_percent(whole.share), f"success, 95\u202f% interval {_percent(low)} to {_percent(high)}"),
+        (percent(whole.share), f"success, 95\u202f% interval {percent(low)} to {percent(high)}"),
         (f"{whole.successes} of {whole.count}", "episodes succeeded"),
         (f"{whole.progress:.2f}", "mean progress, 0 to 1"),
         (f"{agreeing} of {len(compared)}", "live verdicts confirmed from the recordings"),
@@ -178,23 +168,13 @@ def _warnings(whole: Group, run: dict[str, Any], more: Sequence[str]) -> str:
     return "".join(f'<p class="warn">{line}</p>' for line in lines)
 
 
-def _row(name: str, share: float, extra: str, number: str) -> str:
-    return (
-        f"<div class=row><div class=name>{escape(name)}</div><div class=bar><div class=track>"
-        f'<i class=fill style="width:{100 * share:.1f}%"></i>{extra}</div></div>'
-        f"<div class=num>{number}</div></div>"
-    )
-
-
 def _rates(groups: Sequence[Group]) -> str:
     rows = []
     for group in groups:
         low, high = group.interval
-        place = f"left:{100 * low:.1f}%;width:{100 * (high - low):.1f}%"
         number = (f"{group.successes}/{group.count} <span class=soft>"
-                  f"{_percent(low)} to {_percent(high)}</span>")  # fmt: skip
-        whisker = f'<i class=whisker style="{place}"></i>'
-        rows.append(_row(group.name, group.share, whisker, number))
+                  f"{percent(low)} to {percent(high)}</span>")  # fmt: skip
+        rows.append(bar(group.name, group.share, whisker(low, high), number))
     return f"<div class=card>{''.join(rows)}</div>"
 
 
@@ -217,11 +197,11 @@ def _executions(groups: Sequence[Group]) -> str:
 def _answers(groups: Sequence[Group]) -> str:
     """Share of right answers against chance, for the tasks that ask questions."""
     rows = [
-        _row(
+        bar(
             group.name, group.accuracy,
             f'<i class=chance style="left:{100 * group.chance:.1f}%"></i>',
-            f"{_percent(group.accuracy)} <span class=soft>chance "
-            f"{_percent(group.chance)}, score {group.score:.0f}</span>",
+            f"{percent(group.accuracy)} <span class=soft>chance "
+            f"{percent(group.chance)}, score {group.score:.0f}</span>",
         )
         for group in groups
         if group.accuracy is not None and group.chance is not None
@@ -236,7 +216,7 @@ def _answers(groups: Sequence[Group]) -> str:
 def _stages(group: Group) -> str:
     if not group.stages:
         return ""
-    rows = "".join(_row(n, share, "", _percent(share)) for n, share in group.stages.items())
+    rows = "".join(bar(n, share, "", percent(share)) for n, share in group.stages.items())
     scored = group.count - group.unscored
     return (f"<div class=card><h3>{escape(group.name)} <span class=soft>({scored} scored, "
             f"mean progress {group.progress:.2f})</span></h3>{rows}</div>")  # fmt: skip

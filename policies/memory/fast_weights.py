@@ -97,7 +97,7 @@ class FastMemory(KeptMemory):
                 raise UsageError(
                     f"memory fast_weights: {name} must be 1 or more, got {getattr(options, name)}"
                 )
-        check_installed()
+        check_installed(f"memory {self.name}")
         super().__init__(path, user, reader, options)
 
     def _opened(self) -> None:

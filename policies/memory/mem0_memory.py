@@ -47,7 +47,7 @@ def _check_installed() -> None:
             raise MissingExtra(
                 f"memory mem0 needs {module}: pip install --no-deps -r requirements/mem0.txt"
             )
-    check_installed()
+    check_installed("memory mem0")
 
 
 class _Embedder:

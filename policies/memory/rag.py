@@ -55,7 +55,7 @@ class RagMemory(KeptMemory):
         if "words" in options.by:
             self.derives = (*self.derives, "words")
         if "vectors" in options.by:
-            check_installed()
+            check_installed(f"memory {self.name}")
             self.later = ("vectors",)
         super().__init__(path, user, reader, options)
 

@@ -137,5 +137,12 @@ def test_find_bags(whole, tmp_path):
         find_bags(tmp_path)
     with pytest.raises(UsageError, match="not a folder"):
         find_bags(tmp_path / "missing")
+    probe = tmp_path / "probe"
+    probe.mkdir()
+    (probe / "manifest.json").write_text('{"probe": "belief"}')
+    with pytest.raises(UsageError, match="holds runs of memory probes: .*remember report"):
+        find_bags(tmp_path)
+    (probe / "manifest.json").write_text('{"probe": "belief", "task": "lift_pot"}')
+    assert find_bags(tmp_path) == [probe]
     problems = []
     assert list(messages(tmp_path, problems)) == [] and problems == ["there is no MCAP file"]

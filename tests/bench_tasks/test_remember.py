@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
+from html import escape
 
 import pytest
 
 from bench_tasks.cli import main
+from bench_tasks.probes.stream import Item
+from bench_tasks.probes.tables import read_runs
 
 SMALL = "conversations:mode=text,sessions=4,questions=2"
 
@@ -64,6 +68,28 @@ def test_the_table_shows_what_is_asked_for(played, capsys):
     assert status == 2 and "cannot split by 'weather': choose from days, difficulty" in err
 
 
+def test_the_page_shows_what_was_right_and_what_the_others_rested_on(played, capsys, tmp_path):
+    folder, _ = played
+    status, out, _ = ran(capsys, "report", folder, "--out", tmp_path / "page.html")
+    assert status == 0 and out == f"written to {tmp_path / 'page.html'}\n"
+    text = (tmp_path / "page.html").read_text()
+    assert text.startswith("<!doctype html>") and text.endswith("</html>\n")
+    assert f"<h2>{SMALL}</h2>" in text and "18/18 <span class=soft>82\u202f% to 100" in text
+    assert "none: 12 of 17 answers that were not right" in text and "full: " not in text
+    (run,) = (r for r in read_runs(folder) if r.memory == "none")
+    said = {r.step.id: r.step.text for r in run.records if isinstance(r.step, Item)}
+    first = next(r.step for r in run.asked if r.step.kind == "UPR")
+    lines = " / ".join(escape(said[one]) for one in first.evidence)
+    assert escape(first.query.text) in text and lines.split(" / ")[0] in text
+
+
+def test_what_is_about_recordings_says_where_probes_are_scored(played, capsys):
+    folder, _ = played
+    for command in ("report", "score"):
+        assert main([command, str(folder)]) == 2
+        assert f"bench_tasks remember report {folder}, or remember score" in capsys.readouterr().err
+
+
 def test_a_broken_off_run_is_counted_and_not_scored(played, capsys, tmp_path):
     folder, _ = played
     (whole,) = folder.rglob("full.run.jsonl")
@@ -71,12 +97,24 @@ def test_a_broken_off_run_is_counted_and_not_scored(played, capsys, tmp_path):
     (tmp_path / "cut.run.jsonl").write_text("\n".join(lines[:-1]) + "\n")
     status, out, _ = ran(capsys, "score", tmp_path)
     assert status == 1 and "1 runs were broken off and are not scored" in out and "0/0" in out
+    assert "nan" not in out and out.splitlines()[1].split()[2:6] == ["0/0", "-", "-", "-"]
 
 
 def test_everything_is_listed(capsys):
     status, out, _ = ran(capsys, "list")
     assert status == 0 and "memory none\n" in out
     assert "probe conversations:sessions=8,people=3,questions=6,small_talk=10,attr" in out
+
+
+def test_what_is_not_installed_is_listed_as_such(capsys, monkeypatch):
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *a: None if name == "torch" else find(name, *a)
+    )
+    why = "needs torch and transformers: pip install -r requirements/policies.txt"
+    assert f"memory rag (not here: memory rag {why})\n" in ran(capsys, "list")[1]
+    status, _, err = ran(capsys, "run", "--memory", "mma", "--out", "unused")
+    assert status == 2 and err == f"bench_tasks: memory mma {why}\n"
 
 
 @pytest.mark.parametrize(
