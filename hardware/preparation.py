@@ -97,19 +97,30 @@ class Preparation:
             time.sleep(LOOK_S)
 
     def wait_for_objects(self, scene: Scene, wanted: np.ndarray) -> None:
-        """Until all of the scene's objects lie at `wanted` (n, 7), as near as the cell says."""
+        """Until all of the scene's objects lie at `wanted` (n, 7), as near as the cell says.
+
+        Whoever had to put them there may still have a hand on them: then a human says when it
+        begins.
+        """
+        while self._laid(scene, wanted):
+            self._confirm("the objects lie where they must, and the episode is going to begin")
+            if not self._cell.raw["confirm_before_home"]:
+                return
+
+    def _laid(self, scene: Scene, wanted: np.ndarray) -> bool:
+        """Wait until they do; whether one had to be put there. BenchError: it was not."""
         layout = self._cell.raw["layout"]
-        end, since = time.monotonic() + layout["wait_s"], float("inf")
+        end, since, laid = time.monotonic() + layout["wait_s"], float("inf"), False
         while True:
             self._heed()
             try:
                 wrong = self._misplaced(scene, wanted)
             except BenchError as error:
                 wrong = str(error)
-            now = time.monotonic()
+            now, laid = time.monotonic(), laid or bool(wrong)
             since = float("inf") if wrong else min(since, now)
             if now - since >= STILL_S:
-                return
+                return laid
             if now > end:
                 raise BenchError(f"the objects of {scene.task} seed {scene.seed} do not lie as "
                                  f"they must: {wrong}")  # fmt: skip

@@ -6,7 +6,9 @@ It sets up the simulated cell to know that, and moves nothing: a human does.
 from __future__ import annotations
 
 import json
+import math
 
+import numpy as np
 from bench_interfaces.msg import WorldState as WorldStateMsg
 from bench_interfaces.srv import LoadEpisode, MoveObjects
 
@@ -18,6 +20,9 @@ from bench_tasks.ros.node_ros import main as run_node
 from sim.world import SimWorld
 
 __all__ = ["LayoutNode", "main"]
+
+UPRIGHT = 0.02
+"""Of a quaternion's x and y: not tilted by more than anybody sees."""
 
 
 class LayoutNode(BenchNode):
@@ -40,8 +45,7 @@ class LayoutNode(BenchNode):
             vary = tuple(json.loads(request.config or "{}").get("vary", ()))
             scene, state = self.lay_out(request.task, request.seed, vary)
             for item, pose in zip(scene.objects, state.object_pose, strict=True):
-                at = ", ".join(f"{v:.3f}" for v in pose)
-                self.get_logger().info(f"{item.name} ({item.color} {item.kind}) at {at}")
+                self.get_logger().info(f"{item.name} ({item.color} {item.kind}): {_where(pose)}")
             response.scene = scene.to_json()
             response.state = to_message(cdr.encode_state(state), WorldStateMsg)
 
@@ -58,6 +62,18 @@ class LayoutNode(BenchNode):
         """A human would have to."""
         raise BenchError(f"{', '.join(request.names)} must be moved during this task, which only "
                          "a simulated cell does")  # fmt: skip
+
+
+def _where(pose: np.ndarray) -> str:
+    """The pose (7,) of an object's middle, as somebody reads it who puts it there."""
+    x, y, z, *quaternion = pose.tolist()
+    w, i, j, k = quaternion
+    if abs(i) + abs(j) < UPRIGHT:
+        yaw = math.remainder(2.0 * math.atan2(k, w), math.tau)
+        turned = f"turned by {math.degrees(yaw):.0f} degrees"
+    else:
+        turned = "quaternion w x y z " + ", ".join(f"{v:.3f}" for v in quaternion)
+    return f"its middle at x {x:.3f}, y {y:.3f}, z {z:.3f} m, {turned}"
 
 
 def main(args: list[str] | None = None) -> None:

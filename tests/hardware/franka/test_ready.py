@@ -297,7 +297,29 @@ SCENE = SimpleNamespace(objects=[SimpleNamespace(name="pot")], task="lift_pot", 
 THERE = [0.5, 0, 0.05, 1, 0, 0, 0]
 
 
+def test_who_has_put_objects_where_they_belong_says_when_it_begins(cell):
+    """A hand may still be on them; the tracker sees the objects alone."""
+    wrong = [0.9, *THERE[1:]]
+    seen(cell, [wrong, THERE])
+    asked, plain = [], cell.signals.ask
+
+    def ask():
+        plain()
+        asked.append(time.monotonic())
+        if len(asked) == 1:  # one is moved once more meanwhile
+            seen(cell, [wrong, wrong, THERE])
+        later(0.3, cell.signals.on_confirm)
+
+    cell.signals.ask = ask
+    cell.preparation.wait_for_objects(SCENE, np.array([THERE]))
+    assert len(asked) == 2 and time.monotonic() - asked[1] >= 0.3
+    assert "the episode is going to begin: stand clear, then call /world/confirm" in cell.said[0]
+    cell.preparation.wait_for_objects(SCENE, np.array([THERE]))
+    assert len(asked) == 2, "nobody had to move them"
+
+
 def test_objects_have_to_lie_where_they_belong_for_a_while(cell):
+    cell.raw["confirm_before_home"] = False
     seen(cell, [BenchError("pot is not seen"), THERE, [0.9, *THERE[1:]], THERE])
     begun = cell.clock.monotonic()
     cell.preparation.wait_for_objects(SCENE, np.array([THERE]))
