@@ -18,6 +18,7 @@ from bench_tasks.robots.kinematics import DualArm
 from bench_tasks.vocabulary import ARMS, MAX_OPENING_M
 from hardware import preparation as base
 from hardware.franka.drivers import LAPSED, Drivers
+from hardware.franka.limits import MAX_VELOCITY
 from hardware.franka.motion import strain
 from hardware.way_home import way_home
 
@@ -27,6 +28,7 @@ FATAL = ("driver_lost", "robot_fault", "hand_fault")
 """Events of drivers after which nothing may go on."""
 HOME_WITHIN_RAD, SENT_WITHIN_RAD, REST_RAD = 0.02, 1e-4, 1e-7
 HOME_S, HANDS_S, REST_S = 60.0, 10.0, 5.0
+"""`HOME_S`: beyond what the way takes at the speed that the cell allows."""
 TRIES = 5
 WAY_RAD = 0.01
 """The way home is looked at each time that a joint has gone so far: the hand, 1 cm at most."""
@@ -168,10 +170,14 @@ class Preparation(base.Preparation):
 
     def _go(self, arm: str, point: np.ndarray) -> None:
         """In a straight line that has been looked at, and is looked after."""
-        self._drivers.go_to(arm, point, self._cell.raw["arms"]["home_share"])
+        arms = self._cell.raw["arms"]
+        way = float(np.abs(point - self._drivers.arm(arm).q_sent).max())
+        seconds = math.ceil(way / (arms["home_share"] * arms["speed"] * MAX_VELOCITY.min()))
+        self._drivers.go_to(arm, point, arms["home_share"])
         self._wait(
-            lambda: self._is_at(arm, point), HOME_S, f"the {arm} arm is not home", moving=True
-        )
+            lambda: self._is_at(arm, point), HOME_S + seconds, f"the {arm} arm is not home",
+            moving=True,
+        )  # fmt: skip
 
     def _is_at(self, arm: str, point: np.ndarray) -> bool:
         state = self._drivers.arm(arm)

@@ -11,6 +11,7 @@ from bench_tasks.robots.fr3 import HOME_RAD
 from bench_tasks.vocabulary import ARMS
 from hardware import preparation
 from hardware import signals as signals_module
+from hardware.franka import ready
 from hardware.franka.cell import read_cell
 from hardware.franka.ready import Preparation
 from hardware.signals import SILENT_S, Signals
@@ -112,6 +113,22 @@ def test_then_hands_open_and_one_arm_after_the_other_goes_home(cell):
         "ready", ("left", "open"), ("right", "open"), ("left", "home", share),
         ("right", "home", share),
     ]  # fmt: skip
+
+
+def test_who_makes_them_slow_waits_the_longer_for_them(cell, monkeypatch):
+    monkeypatch.setattr(ready, "HOME_S", 0.0)
+    cell.raw["confirm_before_home"] = False
+    cell.raw["arms"].update(speed=0.5, home_share=0.2)
+    cell.arms.at["left"], cell.arms.goes = HOME_RAD + 0.3, False
+
+    def arrive():
+        cell.arms.at["left"], cell.arms.goes = np.array(HOME_RAD), True
+
+    cell.clock.later(1.15, arrive)  # 0.3 / (0.1 * 2.62)
+    cell.preparation.go_home()
+    cell.arms.at["left"], cell.arms.goes = HOME_RAD + 0.3, False
+    with pytest.raises(BenchError, match="the left arm is not home within 2 s"):
+        cell.preparation.go_home()
 
 
 def test_the_way_that_is_checked_is_the_one_that_is_driven(cell):
@@ -305,14 +322,14 @@ def test_who_has_put_objects_where_they_belong_says_when_it_begins(cell):
 
     def ask():
         plain()
-        asked.append(time.monotonic())
+        asked.append(cell.clock.monotonic())
         if len(asked) == 1:  # one is moved once more meanwhile
             seen(cell, [wrong, wrong, THERE])
-        later(0.3, cell.signals.on_confirm)
+        cell.clock.later(0.3, cell.signals.on_confirm)
 
     cell.signals.ask = ask
     cell.preparation.wait_for_objects(SCENE, np.array([THERE]))
-    assert len(asked) == 2 and time.monotonic() - asked[1] >= 0.3
+    assert len(asked) == 2 and cell.clock.monotonic() - asked[1] >= 0.29
     assert "the episode is going to begin: stand clear, then call /world/confirm" in cell.said[0]
     cell.preparation.wait_for_objects(SCENE, np.array([THERE]))
     assert len(asked) == 2, "nobody had to move them"
