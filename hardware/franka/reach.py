@@ -22,7 +22,7 @@ __all__ = ["check_reach"]
 PORTS = {"arm": 1337, "hand": 1338}
 """libfranka-common, include/research_interface/{robot,gripper}: kCommandPort."""
 CONNECT_S, HEARD_S, LOOK_S = 3.0, 10.0, 0.05
-_STAND_IN = "start the stand-in: bimanual.launch.py robot:=franka with this cell"
+_STAND_IN = "start the stand-in, as docs/franka.md says"
 _CABLE = ("look at power, cable and the address in the cell, whether this machine has an address "
           "on that network (ip addr), and what else is connected to it")  # fmt: skip
 _REFUSED = {
