@@ -45,7 +45,7 @@ KINDS = {
     "output format": "the plan or answer could not be read",
     "model error": "the planner crashed, or its server failed",
     "unscored": "set-up, world or recording failed: nobody's fault that is evaluated here",
-    "undetermined": "the rules could not be applied to this record",
+    "undetermined": "the rules could not be applied to this record, or a human stopped the arms",
 }
 """Kind of cause -> what it means."""
 
@@ -118,6 +118,10 @@ def _cause(trace: Trace) -> Diagnosis:
     if weak:
         return _of(weak[0])
     return _ending(trace)
+
+
+_STOP = "safety stop: "
+"""How the cause of an episode begins whose arms had to be stopped."""
 
 
 def _spent(error: str) -> bool:
@@ -227,6 +231,9 @@ def _ending(trace: Trace) -> Diagnosis:
         return _without_plans(trace)
     if cause.startswith("invariant broken: "):
         return Diagnosis("control error", f"{cause}, by calls that were right", end)
+    if ended.startswith(_STOP):
+        by_hand = ended.startswith(f"{_STOP}/safety/")  # the topic or service that was used
+        return Diagnosis("undetermined" if by_hand else "control error", ended, end)
     if not left.known:
         text = f"the task's expert cannot say what was still to do, and {cause}"
         return Diagnosis("undetermined", text, end)

@@ -148,6 +148,21 @@ def test_an_expert_that_cannot_say_does_not_say_that_all_was_done(world, monkeyp
     assert found.kind == "timeout" and "nothing still to do" not in found.evidence
 
 
+@pytest.mark.parametrize("cause,kind", [
+    ("safety stop: /safety/estop said true", "undetermined"),
+    ("safety stop: left_fr3_joint4: 71 Nm", "control error"),
+])  # fmt: skip
+def test_who_was_stopped_did_not_stop_early(lifted, cause, kind):
+    task, scene, states, events, verdict = lifted
+    half = [s for s in states if s.seq <= verdict.end_seq // 2]
+    last = half[-1]
+    until = [e for e in events if e.kind != "end" and e.seq <= last.seq]
+    until.append(Event("end", last.seq, last.stamp_ns, {"cause": cause, "stopped": True}))
+    ended = dataclasses.replace(verdict, success=False, cause=cause, end_seq=last.seq)
+    found = diagnose(task, scene, half, until, ended)
+    assert found is not None and (found.kind, found.evidence) == (kind, cause)
+
+
 def test_numbers_that_are_not_finite_are_nobodys_fault(lifted):
     cause = "invariant broken: every number finite"
     failed = dataclasses.replace(lifted[-1], success=False, cause=cause)
