@@ -31,6 +31,7 @@ from rclpy.action import ActionServer, GoalResponse
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.signals import SignalHandlerOptions
 from rclpy.task import Future
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
@@ -243,7 +244,8 @@ def main() -> None:
     """Run until the scene ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     as_a_manager()
-    rclpy.init(args=[])
+    # Told to end it ends, and does not go on without rclpy until then.
+    rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
     made = Controllers(*sys.argv[4:5])
     ends = [socket.socket(fileno=int(number)) for number in sys.argv[1:3]]
     threads = []
