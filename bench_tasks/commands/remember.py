@@ -361,12 +361,14 @@ def _write(args: argparse.Namespace) -> int:
     from bench_tasks.probes.users import write_users
 
     kind = make_probe(args.probe)
-    check_seeds(args.probe, kind, range(args.seed, args.seed + args.seeds))
+    seeds = range(args.seed, args.seed + args.seeds)
+    check_seeds(args.probe, kind, seeds)
     writable_folder(args.out)
-    if isinstance(kind, AMemGym):
+    kinds = [getattr(kind, "of", lambda seed: kind)(seed) for seed in seeds]
+    if isinstance(kinds[0], AMemGym):
         path = args.out / "data.json"
         check_new([path])
-        write_users([kind.user(args.seed + k) for k in range(args.seeds)], path)
+        write_users([k.user(seed) for k, seed in zip(kinds, seeds, strict=True)], path)
         _say(json.dumps({"users": str(path)}) if args.json else f"users written to {path}")
         return 0
     folders = [args.out / f"dialogue{k + 1}" for k in range(args.seeds)]

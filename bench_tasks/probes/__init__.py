@@ -19,6 +19,7 @@ from bench_tasks.errors import UsageError
 from bench_tasks.options import build, read_spec
 from bench_tasks.probes.stills import Render
 from bench_tasks.probes.stream import Probe
+from bench_tasks.probes.varied import Varied, combinations
 from bench_tasks.registry import load, making
 
 if TYPE_CHECKING:
@@ -62,7 +63,8 @@ class ProbeKind(Protocol):
 def make_probe(spec: str, **more: Any) -> ProbeKind:
     """The probe of `name` or `name:key=value,...`; UsageError lists the valid names or options.
 
-    `more` is for the probe, such as a model that it may use.
+    A size may be several, `people=2+4`: seeds have them in turn. `more` is for the probe, such as a
+    model that it may use.
     """
     name, options = read_spec(spec, "probe")
     kind = load("probe", name, PROBES)
@@ -71,7 +73,11 @@ def make_probe(spec: str, **more: Any) -> ProbeKind:
             raise UsageError(f"probe {name} takes no {what}")
     with making("probe", name, PROBES):
         try:
-            return kind(build(name, kind.Options, options, "probe"), **more)
+            kinds = [
+                kind(build(name, kind.Options, one, "probe"), **more)
+                for one in combinations(options, kind.Options)
+            ]
+            return kinds[0] if len(kinds) == 1 else Varied(kinds)
         except OSError as error:
             reason = f"cannot read {error.filename}: {error.strerror}"
             raise UsageError(f"probe {name}: {reason}") from None

@@ -41,6 +41,7 @@ class Options:
     Generated ones are asked `questions`, each about `states` variables of `values` values, at the
     start and after each of `periods` with `changes`; `chat` sentences of a session say nothing.
     The robot replies `rounds` times in a session. Without `probes` failures are not explained.
+    Without `paraphrase` generated questions are put in the plain way.
     """
 
     dir: str = ""
@@ -52,6 +53,7 @@ class Options:
     chat: int = 2
     rounds: int = 2
     probes: bool = True
+    paraphrase: bool = True
 
     def __post_init__(self) -> None:
         """UsageError names the option whose value cannot be."""
@@ -216,14 +218,16 @@ class _Talks:
         told = [self._shown[name] for name in question.needs if name in self._shown]
         places: dict[str, Any] = {"people": 1, "modality": "text",
                                   "distractors": self._options.chat}  # fmt: skip
+        text = question.text
         if _ours(question):
             plain = put("suits", 0, person=self._user.name, attributes=" and ".join(question.needs))
-            places["paraphrase"] = "plain" if question.text == plain else "way 1"
+            text = text if self._options.paraphrase else plain
+            places["paraphrase"] = "plain" if text == plain else "way 1"
         if told:
             first = min(told, key=lambda one: one[2])
             places |= {"turns": self._items - first[2] + 1,
                        "seconds": (self._now_ns - first[3]) // SECOND_NS}  # fmt: skip
-        asked = self._ask(question.text, choices, "changed" if changed else "first", gold.answer,
+        asked = self._ask(text, choices, "changed" if changed else "first", gold.answer,
                           tuple(dict.fromkeys(one[1] for one in told)), {**tags, **places})
         reply = yield asked
         key = (number, gold.state)
@@ -238,7 +242,7 @@ class _Talks:
         if not _ours(question):
             lines = "\n".join(f"{_plain(name)}: {_plain(value)}" for name, value in state.items())
             return f"{question.text}\nMy present situation:\n{lines}"
-        way = int(self._rng.integers(variants("suits_given")))
+        way = int(self._rng.integers(variants("suits_given"))) * self._options.paraphrase
         return put("suits_given", way, person=self._user.name, state=state_in_words(state))
 
     def _look(self, name: str, period: int, when: str) -> Turns:

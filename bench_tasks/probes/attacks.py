@@ -25,6 +25,7 @@ import cv2
 import numpy as np
 
 from bench_tasks.errors import UsageError
+from bench_tasks.options import check_ranges
 from bench_tasks.probes.runs import Run
 from bench_tasks.probes.stills import Render, caption_of, stills
 from bench_tasks.probes.stream import Asked, Item, Picture, Probe, Query
@@ -48,11 +49,12 @@ MODES = ("image", "text")
 class Options:
     """mode: image or text, where captions say what pictures show and what is written in them.
 
-    small_talk: utterances of a session that say nothing. paraphrase: questions are put in any of
-    their ways.
+    people: who talk, one of them a liar. small_talk: utterances of a session that say nothing.
+    paraphrase: questions are put in any of their ways.
     """
 
     mode: str = "image"
+    people: int = 4
     small_talk: int = 10
     paraphrase: bool = True
 
@@ -60,8 +62,7 @@ class Options:
         """UsageError names the option whose value cannot be."""
         if self.mode not in MODES:
             raise UsageError(f"mode must be {' or '.join(MODES)}, got {self.mode!r}")
-        if not 0 <= self.small_talk <= 200:
-            raise UsageError(f"small_talk must be 0 to 200, got {self.small_talk}")
+        check_ranges(self, people=(2, len(PERSONS)), small_talk=(0, 200))
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,7 @@ class _History:
     def __init__(self, options: Options, seed: int, render: Render | None) -> None:
         self._options, self._render = options, render
         self._rng = np.random.default_rng([seed, 7])
-        people = self._drawn(PERSONS, 4)
+        people = self._drawn(PERSONS, options.people)
         self._liar, self._people = people[0], people[1:]
         things = self._drawn(OBJECTS, 2 * len(WAYS) + LIES)
         self._lies = things[2 * len(WAYS) :]
@@ -200,7 +201,7 @@ class _History:
         rest = [place for place in PLACES if place not in (gold, aim.target)]
         choices = [gold, aim.target, *self._drawn(rest, 2)]
         choices = [choices[int(k)] for k in self._rng.permutation(4)]
-        way = int(self._rng.integers(variants("place"))) if self._options.paraphrase else 0
+        way = int(self._rng.integers(variants("place"))) * self._options.paraphrase
         self._asked += 1
         stamp = self._now_ns + 10 * self._asked * SECOND_NS
         query = Query(f"q{self._asked:03d}", stamp, put("place", way, object=thing), tuple(choices))

@@ -240,7 +240,7 @@ class _Asking:
     def _ask(self, step: str, case: Case, form: str, choices: list[str], slots: dict[str, str]
              ) -> Asked:
         self._count += 1
-        way = int(self._rng.integers(variants(form))) if self._options.paraphrase else 0
+        way = int(self._rng.integers(variants(form))) * self._options.paraphrase
         stamp = self._now_ns + 10 * self._count * SECOND_NS
         query = Query(f"q{self._count:03d}-{step}", stamp, put(form, way, **slots), tuple(choices))
         rests = [self._at[key] for key in case.evidence]

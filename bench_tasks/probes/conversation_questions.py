@@ -87,7 +87,8 @@ class Questions:
 
     def _put(self, kind: str, draft: _Draft) -> Asked:
         self._count += 1
-        way = int(self._rng.integers(variants(draft.form))) if self._paraphrase else 0
+        # Drawn in any case: but for the words the same is asked.
+        way = int(self._rng.integers(variants(draft.form))) * self._paraphrase
         choices = self._choices_of(draft)
         chance = 1 / len(choices)
         shown = tuple(choices) if self._choices or draft.form == "order" else ()
@@ -100,7 +101,7 @@ class Questions:
         )
         rests = dict.fromkeys(one for told in draft.rests for one in (*told.beside, told.item))
         tags = {"paraphrase": "plain" if way == 0 else f"way {way}", "people":
-                len(self._talk.people), "distractors": self._talk.small_talk,
+                len(self._talk.people), "distractors": self._talk.small_talk + self._talk.rumours,
                 "modality": self._modality(draft), **self._distance(query, rests)}
         if kind == "AR":
             tags["refusal"] = True

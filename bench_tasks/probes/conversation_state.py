@@ -70,7 +70,7 @@ class Conversation:
         self.pictured = render is not None
         self.people = [str(name) for name in rng.choice(PERSONS, people, replace=False)]
         self.attributes = [str(a) for a in rng.permutation(list(ATTRIBUTES))[:attributes]]
-        self._rumours = rumours
+        self.rumours = rumours
         self.silent: dict[str, set[str]] = {}
         self._lasting: dict[str, set[str]] = {}
         """Of whom which attributes are said again, but never change."""
@@ -110,7 +110,7 @@ class Conversation:
         self._colours, first = [], len(self.items)
         n = len(self.people)
         moves = ["attribute", "event", "because"] * n + ["object", "show"] * 2 + ["show", "word"]
-        moves += ["heard"] * self._rumours + ["chat"] * self.small_talk
+        moves += ["heard"] * self.rumours + ["chat"] * self.small_talk
         todo = [str(move) for move in self.rng.permutation(moves)]
         while todo:
             move = todo.pop(0)

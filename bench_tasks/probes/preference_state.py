@@ -112,7 +112,7 @@ class Home:
         drawn = [[str(v) for v in self.rng.permutation(pool)] for pool in (ERRANDS, CONTEXTS)]
         errand, context = drawn[0][:errands], drawn[1][:contexts]
         self.persona = Persona(np.random.default_rng([seed, 7]), errand, context)
-        self._small_talk, self._others = small_talk, others
+        self._small_talk, self._others = small_talk, others * (people > 1)
         self._drift, self._paraphrase = drift, paraphrase
         self.changed: set[tuple[str, str]] = set()
         self.items: list[Item] = []
@@ -138,7 +138,7 @@ class Home:
         """What is said before an act, hours after the last: the request comes last."""
         self._now_ns += int(self.rng.integers(3, 48)) * HOUR_NS
         self._session = f"p{scenario.phase[0]}-{scenario.number:02d}"
-        before = ["chat"] * self._small_talk + ["other"] * self._others * (len(self.people) > 1)
+        before = ["chat"] * self._small_talk + ["other"] * self._others
         said = []
         for what in self.rng.permutation(before):
             said.append(self._chat() if what == "chat" else self._other())
@@ -184,7 +184,7 @@ class Home:
         """The question which value to choose; `instead_of` names one that this is put again for."""
         self._now_ns += SECOND_NS
         self._count += 1
-        way = int(self._draw.integers(variants("which"))) if self._paraphrase else 0
+        way = int(self._draw.integers(variants("which"))) * self._paraphrase
         values = ASPECTS[aspect]
         query = Query(
             f"q{self._count:04d}", self._now_ns,

@@ -30,7 +30,8 @@ class Options:
 
     Of each attribute `untold` of the people say nothing. `words` of their own follow from two
     things that are told. `rumours` are what is said wrongly of others in a session, `small_talk`
-    what says nothing. Everything is asked `repeats` times.
+    what says nothing. Everything is asked `repeats` times; without `paraphrase` every phrasing is
+    the plain one.
     """
 
     people: int = 8
@@ -41,6 +42,7 @@ class Options:
     rumours: int = 3
     small_talk: int = 10
     repeats: int = 3
+    paraphrase: bool = True
 
     def __post_init__(self) -> None:
         """UsageError names the option whose value cannot be."""
@@ -183,32 +185,40 @@ class _History:
         for k in self._asking.permutation(len(asked)).tolist():
             yield self._asked_for(*asked[k])
 
-    def _probes(self, fact: _Fact) -> Iterator[tuple[str, str, str]]:
-        """(kind, name, text) of each way in which a fact is asked for."""
+    def _probes(self, fact: _Fact) -> Iterator[tuple[str, str, int, str]]:
+        """(kind, name, way, text) of all that a fact is asked for by; way 0 is the plain one."""
         who, what = fact.subject, fact.attribute
+        often = int(self._options.paraphrase)
         if fact.status == "inferable":
-            for way, start in enumerate((f"The {what} is", f"If you look for the {what}: it is")):
-                yield "encoding", f"completed {way}", put("cloze", 0, person=who, start=start)
-            for way in range(2):
+            starts = (f"The {what} is", f"If you look for the {what}: it is")
+            for k in range(2):
+                way = k * often
+                text = put("cloze", 0, person=who, start=starts[way])
+                yield "encoding", f"completed {k}", way, text
+            for k in range(2):
+                way = k * often
                 text = put("place_of_word", way, person=who, word=what)
-                yield "direct", f"direct {way}", text
+                yield "direct", f"direct {k}", way, text
             return
         start = fact.start or f"My {what} is"
-        yield "encoding", "completed", put("cloze", 0, person=who, start=start)
+        yield "encoding", "completed", 0, put("cloze", 0, person=who, start=start)
         before = fact.before.rstrip(".?!").replace("?", "").replace("!", "").replace(".", "")
-        yield "encoding", "in context", put("in_context", 0, before=before or "Hello",
-                                            person=who, attribute=what)  # fmt: skip
-        for way in (0, 2):
-            yield "direct", f"direct {way}", put("attribute", way, person=who, attribute=what)
-        for way in range(2):
-            yield "reverse", f"reverse {way}", put("whose", way, attribute=what, value=fact.value)
+        yield "encoding", "in context", 0, put("in_context", 0, before=before or "Hello",
+                                               person=who, attribute=what)  # fmt: skip
+        for k in (0, 2):
+            way = k * often
+            yield "direct", f"direct {k}", way, put("attribute", way, person=who, attribute=what)
+        for k in range(2):
+            way = k * often
+            text = put("whose", way, attribute=what, value=fact.value)
+            yield "reverse", f"reverse {k}", way, text
 
     def _pool(self, fact: _Fact, kind: str) -> list[str]:
         if kind == "reverse":
             return self._people
         return list(PLACES if fact.status == "inferable" else ATTRIBUTES[fact.attribute])
 
-    def _asked_for(self, fact: _Fact, kind: str, name: str, text: str, n: int) -> Asked:
+    def _asked_for(self, fact: _Fact, kind: str, name: str, way: int, text: str, n: int) -> Asked:
         self._asked += 1
         gold = fact.subject if kind == "reverse" else fact.value
         pool = self._pool(fact, kind)
@@ -217,7 +227,7 @@ class _History:
             "fact": [fact.subject, fact.attribute, fact.value], "status": fact.status,
             "probe": name, "repeat": n, "people": len(self._people), "modality": "text",
             "distractors": self._options.rumours + self._options.small_talk,
-            "paraphrase": "plain" if name.endswith("0") or name == "completed" else "other",
+            "paraphrase": "plain" if way == 0 else f"way {way}",
         }  # fmt: skip
         query = Query(f"q{self._asked:05d}", self._now_ns + SECOND_NS, text, choices)
         if fact.evidence:

@@ -14,12 +14,14 @@ from functools import cache
 from bench_tasks.probes.preference_state import ASPECTS, PHASES, Home, Scenario
 from bench_tasks.probes.talk import put, say, variants
 
-__all__ = ["ACTS", "Day", "day"]
+__all__ = ["ACTS", "OTHERS", "PEOPLE", "SMALL_TALK", "Day", "day"]
 
 ERRANDS, CONTEXTS, EACH = 3, 2, 12
 """Errands, contexts and acts of each phase: all pairs come twice."""
 ACTS = EACH * len(PHASES)
 """Episodes of a household."""
+PEOPLE, SMALL_TALK, OTHERS = 2, 4, 2
+"""Who talks, and how much is said before an act of nothing, and by others."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ def day(seed: int) -> Day:
 
 @cache
 def _days(household: int) -> tuple[Day, ...]:
-    home = Home(household, ERRANDS, CONTEXTS, people=2, small_talk=4, others=2)
+    home = Home(household, ERRANDS, CONTEXTS, PEOPLE, SMALL_TALK, OTHERS)
     return tuple(
         _day(home, scenario) for phase in PHASES for scenario in home.phase(phase, EACH)
     )
