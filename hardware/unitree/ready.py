@@ -123,13 +123,13 @@ class Preparation(base.Preparation):
         self._wait(is_home, SETTLE_S, "waist and arms are not home", moving=True)
 
     def _quiet(self) -> Callable[[], bool]:
-        """Whether arms and pelvis rest, from look to look."""
+        """Whether the pelvis rests, from look to look; arms that brake are at rest by then."""
         at, since = np.full(3, np.inf), time.monotonic()
 
         def quiet() -> bool:
             nonlocal at, since
             now = self._sensors.pose(g1.PELVIS)[0][:3]
-            if not (self._drivers.state().rests and np.linalg.norm(now - at) <= QUIET_M):
+            if not np.linalg.norm(now - at) <= QUIET_M:
                 at, since = np.array(now), time.monotonic()
             return time.monotonic() - since >= QUIET_S
 
