@@ -17,6 +17,13 @@ from bench_tasks.errors import BenchError, GoneNode, SafetyStop, UsageError, tra
 from bench_tasks.execution import CALL, Execution
 from bench_tasks.protocols import Planner, Policy, World
 from bench_tasks.tasks.base import Ask, Happening, MoveObjects, Show, Task, Tell, Wait
+from bench_tasks.verdicts.afterwards import (
+    ANSWER_AFTER,
+    NOT_ASKED,
+    OVER,
+    QUESTION_AFTER,
+    asks_among,
+)
 from bench_tasks.verdicts.dreams import DREAM
 from bench_tasks.verdicts.monitor import Monitor
 from bench_tasks.verdicts.teamwork import PARTNER
@@ -88,6 +95,10 @@ class _End(Exception):
     """Ends the episode with a cause."""
 
 
+class _Failed(_End):
+    """The same, where an agent failed: nothing more can be asked of it."""
+
+
 class _Run:
     def __init__(
         self, task: Task, seed: int, world: World, planner: Planner, policy: Policy, sink: Sink,
@@ -96,6 +107,9 @@ class _Run:
         self.task, self.seed, self.world = task, seed, world
         self.planner, self.policy, self.sink, self.options = planner, policy, sink, options
         self.progress, self.was_stopped, self.asked = progress, False, False
+        self.began: WorldState | None = None
+        """The state from which on the arms might move."""
+        self.over = False
         self.scene, self.state = world.reset(task.name, seed, options.vary)
         self.monitor = Monitor(task, self.scene)
         sink.scene(self.scene)
@@ -136,7 +150,7 @@ class _Run:
     def hold(self, duration_s: float) -> None:
         """Repeat the last command for a time."""
         left = max(1, round(duration_s * 1e9 / self.scene.control_period_ns))
-        while left > 0 and not self.monitor.finished:
+        while left > 0 and (self.over or not self.monitor.finished):
             count = min(left, HOLD_CHUNK)
             values = np.tile(self.state.command, (count, 1))
             chunk = ActionChunk(self.state.seq, values)
@@ -205,12 +219,13 @@ class _Run:
         except Exception as error:  # noqa: BLE001 - other people's code: anything can come
             reason, data = f"crash: {error!r}", {"traceback": trace_of(error)}
         self.event(f"{role}_error", error=reason, **data)
-        raise _End(f"{role} error: {reason}")
+        raise _Failed(f"{role} error: {reason}")
 
     def _ask(self, step: Ask) -> None:
         question = step.question
+        asks, answers = (QUESTION_AFTER, ANSWER_AFTER) if self.over else ("question", "answer")
         self.event(
-            "question", name=question.name, text=question.text,
+            asks, name=question.name, text=question.text,
             choices={k: list(v) for k, v in question.choices.items()},
         )
         seen = self.observe(self.planner)
@@ -226,9 +241,9 @@ class _Run:
             "raw": answer.raw, "latency_ns": answer.latency_ns, "transcript": answer.transcript,
         }  # fmt: skip
         if answer.error:
-            self.event("answer_refused", name=question.name, refused=answer.error, **given)
+            self.event(f"{answers}_refused", name=question.name, refused=answer.error, **given)
             raise _End(f"malformed answer: {answer.error}")
-        self.event("answer", name=question.name, values=answer.values, **given)
+        self.event(answers, name=question.name, values=answer.values, **given)
         self.charge(answer.latency_ns)
 
     def charge(self, latency_ns: int) -> None:
@@ -276,6 +291,30 @@ class _Run:
             turn += 1
         if after < turn - 1:
             self.react(turn - 1)
+
+    def afterwards(self) -> str:
+        """Ask a planner that remembers of what was, as the task says.
+
+        An agent that fails here leaves questions unanswered, and nothing more; a world that must
+        stop the arms ends the episode with the cause that is returned.
+        """
+        if self.began is None:
+            return ""
+        view = View(self.scene, self.state, self.began, self.monitor.history)
+        steps = self.task.afterwards(view)
+        if not asks_among(steps):
+            return ""
+        who = self.planner.metadata
+        if not who.memory:
+            self.event(NOT_ASKED, reason=f"planner {who.name} has no memory")
+            return ""
+        self.event(OVER)
+        self.over = True
+        try:
+            self.play(steps)
+        except _End as end:
+            return str(end) if self.was_stopped else ""
+        return ""
 
     def react(self, turn: int) -> None:
         """Let people comment on what was done."""
@@ -352,14 +391,16 @@ def run_episode(
     """
     begun = time.perf_counter()
     run = _Run(task, seed, world, planner, policy, sink, options or Options(), progress)
-    cause = ""
+    cause, able = "", True
     try:
         run.begin()
         run.play(task.prologue(run.scene))
         run.act()
     except _End as end:
-        cause = str(end)
+        cause, able = str(end), not isinstance(end, _Failed) and not run.was_stopped
     run.keyframe()
+    if able:
+        cause = run.afterwards() or cause
     verdict = run.finish(cause)
     sink.verdict(verdict)
     return verdict, time.perf_counter() - begun

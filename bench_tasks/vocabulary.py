@@ -587,7 +587,8 @@ class Verdict:
 class Metadata:
     """What a planner or policy says of itself.
 
-    It is shown pictures of `cameras`, with depth and calibration if it wants `depth`.
+    It is shown pictures of `cameras`, with depth and calibration if it wants `depth`. `memory` is
+    what it remembers by, "" if by nothing: only then it is asked afterwards of what was.
     """
 
     name: str
@@ -595,3 +596,4 @@ class Metadata:
     cameras: tuple[str, ...] = ()
     privileged: bool = False
     depth: bool = False
+    memory: str = ""

@@ -16,6 +16,7 @@ from typing import Any
 from bench_tasks.diagnosis.faults import Fault, faults
 from bench_tasks.diagnosis.trace import Trace
 from bench_tasks.tasks.base import Ask, Task
+from bench_tasks.verdicts.afterwards import until_over
 from bench_tasks.vocabulary import (
     ARMS,
     FR3_PAIR,
@@ -77,7 +78,7 @@ def diagnose(
     if verdict.success:
         return None
     try:
-        return _cause(Trace(task, scene, states, events, verdict))
+        return _cause(Trace(task, scene, states, until_over(events), verdict))
     except Exception as error:  # noqa: BLE001 - any record, any task: the verdict stands anyway
         return Diagnosis("undetermined", f"the rules failed: {error!r}", verdict.end_seq)
 

@@ -90,6 +90,9 @@ QUESTIONS: dict[str, tuple[str, ...]] = {
     ),
     "what_was": ("Which of these was {place} before: {things}?",
                  "Of {things}: which one was {place} before?"),
+    "what_first": (
+        "Which of these was tried first: {things}?", "Of {things}: which one was tried first?",
+    ),
     "place_of_word": (
         "Where is the thing that {person} calls {word}?",
         "{person} asks for {word}. Where does it lie?",

@@ -10,9 +10,11 @@ from bench_tasks.verdicts.episode_score import EpisodeScore
 __all__ = ["episode_line", "results_table"]
 
 _HEAD = (
-    "task", "success", "95 % interval", "progress", "answers (chance), score", "unscored", "why",
-    "causes of failure",
+    "task", "success", "95 % interval", "progress", "answers (chance), score",
+    "asked afterwards (chance)", "unscored", "why", "causes of failure",
 )  # fmt: skip
+_AFTER = 5
+"""The column that is left out where nothing was to be asked."""
 
 
 def episode_line(score: EpisodeScore) -> str:
@@ -37,13 +39,19 @@ def results_table(episodes: Sequence[EpisodeScore]) -> str:
             answers = f"{group.accuracy:.0%} ({group.chance:.0%}), {group.score:.0f}"
         rows.append((
             group.name, f"{group.successes}/{group.count}", f"{low:.0%} to {high:.0%}",
-            f"{group.progress:.2f}", answers, str(group.unscored), why or "-", causes or "-",
+            f"{group.progress:.2f}", answers, group.answered_after or "-", str(group.unscored),
+            why or "-", causes or "-",
         ))  # fmt: skip
-    widths = [max(len(row[k]) for row in rows) for k in range(len(_HEAD))]
+    if all(row[_AFTER] == "-" for row in rows[1:]):
+        rows = [(*row[:_AFTER], *row[_AFTER + 1 :]) for row in rows]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in rows
     ]
+    for group in by_task(episodes):
+        lines += [f"{group.name}: asked nothing afterwards in {n} episodes: {why}"
+                  for why, n in group.not_asked.items()]  # fmt: skip
     compared = [e for e in episodes if e.agrees is not None]
     agreeing = sum(bool(e.agrees) for e in compared)
     if compared:

@@ -17,6 +17,7 @@ from bench_tasks.commands.progress import duration
 from bench_tasks.errors import BenchError, UsageError
 from bench_tasks.manifest import PAGE, environment, read_json, replaceable, replacing, utc_now
 from bench_tasks.reports.latency import execution_table
+from bench_tasks.reports.report_after import answers_after
 from bench_tasks.reports.report_causes import diagnoses
 from bench_tasks.reports.report_dreams import dreams
 from bench_tasks.reports.report_parts import bar, document, percent, whisker
@@ -118,8 +119,8 @@ def page(
         "<h2>Success by tier</h2>", _rates(by_tier(episodes)),
         "<h2>Success by task</h2>", _rates(by_task(episodes)),
         "<p class=soft>Bars: share of successful episodes; lines: 95\u202f% Wilson interval.</p>",
-        _answers(by_task(episodes)), _executions(by_execution(episodes)),
-        dreams(episodes), teamwork(episodes),
+        _answers(by_task(episodes)), answers_after(by_task(episodes)),
+        _executions(by_execution(episodes)), dreams(episodes), teamwork(episodes),
         "<h2>Stage progress</h2>", *[_stages(group) for group in by_task(episodes)],
         _help(episodes), diagnoses(whole), _causes(whole), _failed(whole),
         _all(by_task(episodes)), usage_table(episodes),
@@ -267,7 +268,9 @@ def _card(episode: EpisodeScore, pictured: bool) -> str:
     if episode.stages:
         lines.append(f"<p class=soft>reached: {escape(', '.join(reached) or 'nothing')}; "
                      f"not reached: {escape(', '.join(missed) or 'nothing')}</p>")  # fmt: skip
-    for name, question in episode.details.get("questions", {}).items():
+    asked = [*episode.details.get("questions", {}).items(),
+             *episode.details.get("afterwards", {}).items()]  # fmt: skip
+    for name, question in asked:
         given = question.get("answer") or {}
         pairs = "; ".join(
             f"{item}: answered {given.get(item, 'nothing')}, correct is {gold}"

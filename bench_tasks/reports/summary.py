@@ -119,6 +119,34 @@ class Group:
         return 100 * max(0.0, (self.accuracy - self.chance) / (1.0 - self.chance))
 
     @property
+    def after(self) -> tuple[dict[str, Any], ...]:
+        """The questions that were asked once the arms were done, as in `details`."""
+        return tuple(
+            q for e in self.episodes for q in e.details.get("afterwards", {}).values()
+        )  # fmt: skip
+
+    @property
+    def answered_after(self) -> str:
+        """How many of these were answered rightly, and chance; "" where none was to be asked."""
+        if self.after:
+            right = sum(q["accuracy"] == 1.0 for q in self.after)
+            chance = _mean([float(q["chance"]) for q in self.after])
+            return f"{right}/{len(self.after)} ({chance:.0%})"
+        return "not asked" if self.not_asked else ""
+
+    @property
+    def interval_after(self) -> tuple[float, float]:
+        """95 % Wilson interval of the share that was answered rightly."""
+        return wilson(sum(q["accuracy"] == 1.0 for q in self.after), len(self.after))
+
+    @property
+    def not_asked(self) -> dict[str, int]:
+        """Why nothing was asked then, and in how many episodes."""
+        return dict(Counter(
+            e.details["not_asked"] for e in self.episodes if "not_asked" in e.details
+        ))  # fmt: skip
+
+    @property
     def sim_s(self) -> float:
         """Simulated time, s."""
         return sum(e.sim_s for e in self.episodes)

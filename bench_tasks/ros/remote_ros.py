@@ -213,7 +213,8 @@ class RemoteWorld:
 def _metadata(text: str) -> Metadata:
     raw = json.loads(text)
     return Metadata(
-        raw["name"], raw["version"], tuple(raw["cameras"]), raw["privileged"], raw["depth"]
+        raw["name"], raw["version"], tuple(raw["cameras"]), raw["privileged"], raw["depth"],
+        raw.get("memory", ""),
     )
 
 

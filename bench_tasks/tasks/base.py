@@ -277,6 +277,19 @@ class Task(abc.ABC):
         """What people say when the planner asks for an item, in place of a plan; at most once."""
         return ()
 
+    def afterwards(self, view: View) -> tuple[Happening, ...]:
+        """What happens once the arms are done: a planner that remembers is asked of what was.
+
+        What is right follows from the scene, this state and `View.history` alone, since a recording
+        is judged again by it. Nothing that happens here changes the verdict on the arms.
+        """
+        return ()
+
+    def evidence(self, scene: Scene, question: str) -> tuple[str, ...]:
+        """Sentences, seen or heard, that the answer to a question rests on, by its name."""
+        asks = (step for step in self.prologue(scene) if isinstance(step, Ask))
+        return next((ask.evidence for ask in asks if ask.question.name == question), ())
+
     def group(self, scene: Scene) -> str:
         """Episodes of one group are remembered together, where memory is kept between episodes."""
         return ""

@@ -20,6 +20,7 @@ from bench_tasks.tasks.base import (
     Wait,
 )
 from bench_tasks.tasks.families.layouts import arm_for, nearest_first, upright
+from bench_tasks.tasks.families.memory import AFTER
 from bench_tasks.view import View
 from bench_tasks.vocabulary import ObjectInfo, Question, Scene, SkillCall
 
@@ -72,11 +73,16 @@ class CoverBlocks(Task):
             at[place] = f"{color}_block"
             covered[place] = upright(x, y + dy, low).tolist()
         told = "".join(f" Before, the {b.replace('_', ' ')} was {p}." for p, b in at.items())
+        (later,) = rng.spawn(1)
+        others = [name for name in at.values() if name != f"{target}_block"]
         layout = Layout(
             poses,
             f"Before the covers were put on you saw a red, a green and a blue block. Uncover the "
             f"{target} block: lift its cover and put it aside. Touch no other cover.",
-            params={"target": f"{target}_block", "at": at, "covered": covered},
+            params={
+                "target": f"{target}_block", "at": at, "covered": covered,
+                "asked_after": others[int(later.integers(len(others)))],
+            },
             reach={f"{c}_block": nearest_first(poses[f"{c}_block"]) for c in COLORS},
             paraphrases=(
                 f"You were shown a red, a green and a blue block, which are hidden by now. Lift "
@@ -119,6 +125,23 @@ class CoverBlocks(Task):
     def recall(self, view: View) -> Ask:
         """Where the block is."""
         return self.asked(view.scene)
+
+    def afterwards(self, view: View) -> tuple[Happening, ...]:
+        """It is asked of a block that nobody has asked for so far, and that is still covered."""
+        at, block = view.scene.params["at"], view.scene.params["asked_after"]
+        places = tuple(p for p in PLACES if at[p] != view.scene.params["target"])
+        gold = next(p for p in places if at[p] == block)
+        question = Question(AFTER, f"Where is the {block.replace('_', ' ')}?", {"answer": places})
+        return (
+            Show("done"),
+            Ask(question, {"answer": gold}, 1 / len(places), self.evidence(view.scene, AFTER)),
+        )
+
+    def evidence(self, scene: Scene, question: str) -> tuple[str, ...]:
+        """Sights of that block."""
+        if question != AFTER:
+            return super().evidence(scene, question)
+        return (f"The {scene.params['asked_after'].replace('_', ' ')} is ",)
 
     def goal(self, scene: Scene) -> Goal:
         """The right cover stands aside, let go; the others still cover their blocks."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from bench_tasks.tasks.base import (
 from bench_tasks.tasks.families.carry import Carry, Step, done, next_steps
 from bench_tasks.tasks.families.layouts import nearest_first, upright
 from bench_tasks.tasks.families.memory import (
+    AFTER,
     MAT_M,
     MATS,
     MemoryTask,
@@ -36,6 +38,7 @@ from bench_tasks.vocabulary import ObjectInfo, Scene
 BLOCKS = ("red_block", "green_block", "blue_block")
 SIGN, SIGN_MAT = "white_block", "gray_mat"
 SIGN_M, SIGN_MAT_M = (0.36, 0.1), (0.40, -0.08)
+ASIDE_M = ((0.66, 0.24), (0.66, 0.0), (0.66, -0.24))
 NOTHING = "nothing"
 
 
@@ -116,6 +119,35 @@ class MovedWhileAway(MemoryTask):
             f"Which of these has been moved: {', '.join(names)}?", (*names, NOTHING),
             name_of(moved), tuple(seen),
         )
+
+    def drawn_after(self, rng: np.random.Generator) -> dict[str, Any]:
+        """The block that is asked for in the end."""
+        return {"asked_after": BLOCKS[int(rng.integers(len(BLOCKS)))]}
+
+    def asked_after(self, view: View) -> Ask:
+        """On which mat one of them was last, where the arms have put it if it is that."""
+        block = view.scene.params["asked_after"]
+        mats = [standing_on_mat(view, block), standing_on_mat(view.start, block)]
+        mat = next(mat for mat in mats if mat in MATS)
+        return self.question(
+            f"Where was the {name_of(block)} before it was on the gray mat?",
+            tuple(f"on the {name_of(mat)}" for mat in MATS), f"on the {name_of(mat)}",
+            self.evidence(view.scene, AFTER), AFTER,
+        )
+
+    def evidence(self, scene: Scene, question: str) -> tuple[str, ...]:
+        """All sights of that block, when it is asked in the end."""
+        if question != AFTER:
+            return super().evidence(scene, question)
+        return tuple(lies_on(scene.params["asked_after"], mat) for mat in MATS)
+
+    def cleared(self, view: View) -> dict[str, np.ndarray]:
+        """That block is put on the gray mat, all others where no mat is."""
+        asked = view.scene.params["asked_after"]
+        half = view.scene.object(SIGN).half_size_m[2]
+        others = [block for block in (*BLOCKS, SIGN) if block != asked]
+        at = {asked: SIGN_MAT_M, **dict(zip(others, ASIDE_M, strict=True))}
+        return {block: upright(*place, half) for block, place in at.items()}
 
     def _carried(self, scene: Scene) -> tuple[str, str]:
         """What is to be carried, and onto which mat."""

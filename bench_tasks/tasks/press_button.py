@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -19,18 +20,29 @@ from bench_tasks.tasks.base import (
 )
 from bench_tasks.tasks.families.carry import Step
 from bench_tasks.tasks.families.layouts import upright
-from bench_tasks.tasks.families.memory import MAT_M, MemoryTask, standing_on_mat
+from bench_tasks.tasks.families.memory import (
+    AFTER,
+    MAT_M,
+    MemoryTask,
+    name_of,
+    standing_on_mat,
+)
 from bench_tasks.view import View
 from bench_tasks.vocabulary import ARMS, ObjectInfo, Scene, SkillCall
 
-COUNT, DONE, BLOCK, MAT = "green_button", "blue_button", "red_block", "gray_mat"
+COUNT, DONE, BLOCK = "green_button", "blue_button", "red_block"
+MAT, OTHER_MAT = "gray_mat", "yellow_mat"
 TIMES = ("1", "2", "3", "4")
 BUTTONS_M = {COUNT: (0.45, 0.16), DONE: (0.45, -0.16)}
-MAT_AT_M, ASIDE_M = (0.58, 0.0), (0.66, 0.22)
+MATS_M, ASIDE_M = {MAT: (0.58, 0.0), OTHER_MAT: (0.66, -0.22)}, (0.66, 0.22)
 ABOVE_M, INTO_M = 0.05, 0.004
 PAUSE_S = 0.1
 """What touches a button again within this has not let go of it."""
 DOWN = (0.0, 1.0, 0.0, 0.0)
+
+
+def _did(mat: str) -> str:
+    return f"somebody put the red block on the {name_of(mat)}"
 
 
 class Presses:
@@ -58,15 +70,16 @@ class PressButton(MemoryTask):
     """How often it happened is over, and nothing that is left tells of it."""
 
     name = "press_button"
+    version = 2
     summary = "press the green button as often as a block was put on a mat, then the blue one"
     skills = ("move_to", "move_by", "home")
 
     def objects(self) -> tuple[ObjectSpec, ...]:
-        """Two buttons, and a block that somebody puts on a mat."""
+        """Two buttons, and a block that somebody puts on two mats, of which one counts."""
         return (
             *(ObjectSpec(b, "button", b.split("_")[0], {"size": 0.05}) for b in BUTTONS_M),
             ObjectSpec(BLOCK, "block", "red", {"size": 0.04}),
-            ObjectSpec(MAT, "pad", "gray", {"size": MAT_M}),
+            *(ObjectSpec(mat, "pad", mat.split("_")[0], {"size": MAT_M}) for mat in MATS_M),
         )
 
     def layout(self, rng: np.random.Generator, objects: Mapping[str, ObjectInfo]) -> Layout:
@@ -78,17 +91,31 @@ class PressButton(MemoryTask):
             for b, (x, y) in BUTTONS_M.items()
         }
         half = objects[BLOCK].half_size_m[2]
-        seen = "I saw that somebody put the red block on the gray mat."
+        mats = {mat: upright(*at, 0.0005) for mat, at in MATS_M.items()}
         return Layout(
-            {**poses, BLOCK: upright(*ASIDE_M, half), MAT: upright(*MAT_AT_M, 0.0005)},
+            {**poses, BLOCK: upright(*ASIDE_M, half), **mats},
             self.instructed(
                 "You saw how the red block was put on the gray mat, once or several times. Press "
                 "the green button with a hand from above as many times, letting go of it each "
                 "time, then the blue button once, which ends the count, and take your hands off.",
-                *[seen] * int(times),
+                *[f"I saw that {_did(MAT)}."] * int(times),
             ),
             self.drawn(rng, times=times, half_m=half),
         )
+
+    def drawn(self, rng: np.random.Generator, **params: Any) -> dict[str, Any]:
+        """Also on which mat the block is put one time after the other."""
+        found = super().drawn(rng, **params)
+        on = [MAT] * int(found["times"]) + [OTHER_MAT] * int(found["other_times"])
+        return {**found, "shown": [on[k] for k in found.pop("shown_by") if k < len(on)]}
+
+    def drawn_after(self, rng: np.random.Generator) -> dict[str, Any]:
+        """How often it is put on the mat that is asked for in the end."""
+        most = 2 * len(TIMES)
+        return {
+            "other_times": TIMES[int(rng.integers(len(TIMES)))],
+            "shown_by": rng.permutation(most).tolist(),
+        }
 
     def prologue(self, scene: Scene) -> tuple[Happening, ...]:
         """The block comes and goes, people talk, and it is asked how often."""
@@ -97,21 +124,35 @@ class PressButton(MemoryTask):
         def put(at: tuple[float, float]) -> MoveObjects:
             return MoveObjects({BLOCK: tuple(upright(*at, half).tolist())})
 
-        once = (put(MAT_AT_M), Wait(0.1), Show("on"), put(ASIDE_M), Wait(0.1), Show("off"))
-        shown = once * int(scene.params["times"])
+        shown: list[Happening] = []
+        for mat in scene.params["shown"]:
+            shown += [put(MATS_M[mat]), Wait(0.1), Show("on"), put(ASIDE_M), Wait(0.1), Show("off")]
         return (Show("before"), *shown, self.talk(scene), self.asked(scene))
 
     def sights(self, view: View) -> tuple[str, ...]:
-        """Whether the block has been put on the mat since one looked the last time."""
-        came = standing_on_mat(view, BLOCK) and not standing_on_mat(view.start, BLOCK)
-        return ("I saw that somebody put the red block on the gray mat.",) if came else ()
+        """Whether the block has been put on a mat since one looked the last time."""
+        mat = standing_on_mat(view, BLOCK)
+        came = mat and not standing_on_mat(view.start, BLOCK)
+        return (f"I saw that {_did(mat)}.",) if mat and came else ()
 
     def asked(self, scene: Scene) -> Ask:
         """How often."""
-        did = "somebody put the red block on the gray mat"
         return self.question(
-            f"How often did it happen that {did}?", TIMES, scene.params["times"], (did,)
+            f"How often did it happen that {_did(MAT)}?", TIMES, scene.params["times"], (_did(MAT),)
         )
+
+    def asked_after(self, view: View) -> Ask | None:
+        """How often it was put where it did not matter; the control tells nothing of that."""
+        if self.told:
+            return None
+        did = _did(OTHER_MAT)
+        times = view.scene.params["other_times"]
+        text = f"How often did it happen that {did}?"
+        return self.question(text, TIMES, times, (did,), AFTER)
+
+    def evidence(self, scene: Scene, question: str) -> tuple[str, ...]:
+        """Each time, of the mat that is asked for."""
+        return (_did(OTHER_MAT),) if question == AFTER else super().evidence(scene, question)
 
     def goal(self, scene: Scene) -> Goal:
         """As often as it happened, the other once, hands off."""

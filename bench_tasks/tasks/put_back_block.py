@@ -20,6 +20,7 @@ from bench_tasks.tasks.base import (
 from bench_tasks.tasks.families.carry import Carry, Step, done, next_steps
 from bench_tasks.tasks.families.layouts import upright
 from bench_tasks.tasks.families.memory import (
+    AFTER,
     MAT_M,
     MATS,
     MemoryTask,
@@ -94,6 +95,26 @@ class PutBackBlock(MemoryTask):
             tuple(f"on the {name_of(mat)}" for mat in MATS), f"on the {name_of(target)}",
             (lies_on(BLOCK, target),),
         )
+
+    def asked_after(self, view: View) -> Ask:
+        """On which mat it was last, where the arms have put it if they have."""
+        mat = standing_on_mat(view, BLOCK)
+        mat = mat if mat in MATS else view.scene.params["target"]
+        return self.question(
+            "Where was the red block before it was on the gray mat?",
+            tuple(f"on the {name_of(mat)}" for mat in MATS), f"on the {name_of(mat)}",
+            self.evidence(view.scene, AFTER), AFTER,
+        )
+
+    def evidence(self, scene: Scene, question: str) -> tuple[str, ...]:
+        """All sights of it, when it is asked in the end."""
+        if question != AFTER:
+            return super().evidence(scene, question)
+        return tuple(lies_on(BLOCK, mat) for mat in MATS)
+
+    def cleared(self, view: View) -> dict[str, np.ndarray]:
+        """It is taken to the middle again."""
+        return {BLOCK: np.array(view.scene.params["taken"])}
 
     def goal(self, scene: Scene) -> Goal:
         """On its mat, carried there, let go."""

@@ -19,7 +19,7 @@ from bench_tasks.tasks.base import (
 )
 from bench_tasks.tasks.families.carry import Step
 from bench_tasks.tasks.families.layouts import arm_for, nearest_first, upright
-from bench_tasks.tasks.families.memory import MemoryTask, name_of
+from bench_tasks.tasks.families.memory import AFTER, MemoryTask, name_of
 from bench_tasks.view import View
 from bench_tasks.vocabulary import ObjectInfo, Scene, SkillCall
 
@@ -28,7 +28,7 @@ DRAWERS = {"left_drawer": 0.24, "middle_drawer": 0.0, "right_drawer": -0.24}
 SLOT_X_M = 0.54
 BEHIND_M = 0.003
 """Half of this is between a closed drawer and the stop of its slot."""
-PULL_M, OPEN_M, CLOSED_M = 0.075, 0.055, 0.012
+PULL_M, OPEN_M, SEEN_OPEN_M, CLOSED_M = 0.075, 0.055, 0.03, 0.012
 
 
 def _slot(drawer: str) -> str:
@@ -88,7 +88,8 @@ class ReopenDrawer(MemoryTask):
     def sights(self, view: View) -> tuple[str, ...]:
         """Which drawers are open."""
         return tuple(
-            f"The {name_of(drawer)} is open." for drawer in DRAWERS if _pulled(view, drawer) > 0.03
+            f"The {name_of(drawer)} is open." for drawer in DRAWERS
+            if _pulled(view, drawer) > SEEN_OPEN_M
         )
 
     def asked(self, scene: Scene) -> Ask:
@@ -99,6 +100,30 @@ class ReopenDrawer(MemoryTask):
             f"Which of these was open before: {', '.join(names)}?", names, gold,
             (f"The {gold} is open.",),
         )
+
+    def asked_after(self, view: View) -> Ask:
+        """Which one was open last: that which the arms have pulled out, if they have."""
+        pulled = [drawer for drawer in DRAWERS if _pulled(view, drawer) > SEEN_OPEN_M]
+        gold = name_of(pulled[0] if pulled else view.scene.params["target"])
+        names = tuple(map(name_of, DRAWERS))
+        return self.question(
+            f"Which of these was open before: {', '.join(names)}?", names, gold,
+            self.evidence(view.scene, AFTER), AFTER,
+        )
+
+    def evidence(self, scene: Scene, question: str) -> tuple[str, ...]:
+        """All sights of open ones, when it is asked in the end."""
+        if question != AFTER:
+            return super().evidence(scene, question)
+        return tuple(f"The {name_of(drawer)} is open." for drawer in DRAWERS)
+
+    def cleared(self, view: View) -> dict[str, np.ndarray]:
+        """All are closed again."""
+        x = view.scene.params["closed_x_m"]
+        return {
+            name: upright(x, y, view.scene.object(name).half_size_m[2])
+            for name, y in DRAWERS.items() if _pulled(view, name) > SEEN_OPEN_M
+        }  # fmt: skip
 
     def goal(self, scene: Scene) -> Goal:
         """Open, in its slot, the others closed, let go."""

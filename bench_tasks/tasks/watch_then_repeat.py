@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from bench_tasks.tasks.base import (
 from bench_tasks.tasks.families.carry import Carry, Step, next_steps
 from bench_tasks.tasks.families.layouts import nearest_first, upright
 from bench_tasks.tasks.families.memory import (
+    AFTER,
     MemoryTask,
     lifted,
     name_of,
@@ -43,10 +45,15 @@ def _did(block: str) -> str:
     return f"put the {name_of(block)} on the gray mat"
 
 
+def _undid(block: str) -> str:
+    return f"took the {name_of(block)} off the gray mat"
+
+
 class WatchThenRepeat(MemoryTask):
     """It is shown once; afterwards all is as it was before."""
 
     name = "watch_then_repeat"
+    version = 2
     summary = "see three blocks put on a mat one after the other; repeat it in the same order"
 
     def objects(self) -> tuple[ObjectSpec, ...]:
@@ -87,29 +94,52 @@ class WatchThenRepeat(MemoryTask):
         for block in scene.params["order"]:
             on = MoveObjects({block: tuple(scene.params["on"][block])})
             shown += [on, Wait(0.1), Show(f"{block} comes")]
-        back = MoveObjects({b: tuple(pose) for b, pose in scene.params["back"].items()})
+        for block in scene.params["back_order"]:
+            back = MoveObjects({block: tuple(scene.params["back"][block])})
+            shown += [back, Wait(0.1), Show(f"{block} goes")]
         return (
-            Show("before"), *shown, back, Wait(0.3), Show("after"), self.talk(scene),
-            self.asked(scene),
-        )  # fmt: skip
+            Show("before"), *shown, Wait(0.2), Show("after"), self.talk(scene), self.asked(scene)
+        )
+
+    def drawn_after(self, rng: np.random.Generator) -> dict[str, Any]:
+        """The order in which they are taken back, which is asked for in the end."""
+        return {"back_order": [BLOCKS[k] for k in rng.permutation(len(BLOCKS))]}
 
     def sights(self, view: View) -> tuple[str, ...]:
-        """Which block has been put on the mat since one looked the last time."""
-        return tuple(
-            f"I saw that somebody {_did(block)}." for block in BLOCKS
-            if standing_on_mat(view, block) and not standing_on_mat(view.start, block)
-        )  # fmt: skip
+        """Which block was put on the mat, or taken off, since one looked the last time."""
+        found = []
+        for block in BLOCKS:
+            now, before = (bool(standing_on_mat(v, block)) for v in (view, view.start))
+            if now != before:
+                found.append(f"I saw that somebody {_did(block) if now else _undid(block)}.")
+        return tuple(found)
 
     def asked(self, scene: Scene) -> Ask:
         """In which order."""
-        did = {letter: _did(block) for letter, block in LETTERS.items()}
-        things = "; ".join(f"{letter}: {event}" for letter, event in did.items())
+        return self._in_which_order(_did, scene.params["order"], "remembered")
+
+    def asked_after(self, view: View) -> Ask | None:
+        """In which order they were taken back; the control tells nothing of that."""
+        if self.told:
+            return None
+        return self._in_which_order(_undid, view.scene.params["back_order"], AFTER)
+
+    def _in_which_order(
+        self, event: Callable[[str], str], order: Sequence[str], name: str
+    ) -> Ask:
+        did = {letter: event(block) for letter, block in LETTERS.items()}
+        things = "; ".join(f"{letter}: {words}" for letter, words in did.items())
         letter_of = {block: letter for letter, block in LETTERS.items()}
         return self.question(
             f"somebody did three things. {things}. In which order?", ORDERS,
-            " -> ".join(letter_of[block] for block in scene.params["order"]),
-            tuple(did.values()),
+            " -> ".join(letter_of[block] for block in order), tuple(did.values()), name,
         )
+
+    def evidence(self, scene: Scene, question: str) -> tuple[str, ...]:
+        """All that was taken, when it is asked in the end."""
+        if question != AFTER:
+            return super().evidence(scene, question)
+        return tuple(map(_undid, BLOCKS))
 
     def goal(self, scene: Scene) -> Goal:
         """All on the mat, brought there by hand, let go."""

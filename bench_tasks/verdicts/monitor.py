@@ -7,6 +7,7 @@ import math
 from bench_tasks.errors import UnscoredError
 from bench_tasks.robots.embodiments import misfit
 from bench_tasks.tasks.base import Ask, Task
+from bench_tasks.verdicts.afterwards import ANSWER_AFTER, NOT_ASKED, OVER, asks_among, judged
 from bench_tasks.verdicts.coordination import Coordination
 from bench_tasks.view import View
 from bench_tasks.vocabulary import Event, Scene, Verdict, WorldState
@@ -34,10 +35,13 @@ class Monitor:
         self._since_ns: dict[str, int] = {}
         """Since when what is about to reach or lose a stage, or break an invariant, has gone on."""
         self._invariants = task.invariants(scene)
-        self._asks = {
-            step.question.name: step for step in task.prologue(scene) if isinstance(step, Ask)
-        }
+        self._asks = asks_among(task.prologue(scene))
         self._answers: dict[str, dict[str, str]] = {}
+        self._over: WorldState | None = None
+        """The state in which the arms were done, where something is asked after that."""
+        self._asks_after: dict[str, Ask] = {}
+        self._answers_after: dict[str, dict[str, str]] = {}
+        self._not_asked = ""
         self._coordination = Coordination(task, scene) if self._goal is not None else None
         self.history = task.history(scene)
         """What the task notes of all states and events since the arms may move, if anything."""
@@ -58,7 +62,7 @@ class Monitor:
         return self._reached or self._broken is not None
 
     def on_event(self, event: Event) -> None:
-        """Take notice of `act` (the arms may move now), answers, and what ended the episode."""
+        """Take notice of `act` (the arms may move), `over` (they are done), answers, the end."""
         if event.kind == "act":
             self._acting = True
             # What the prologue did (objects put in place) is the start that stages compare with.
@@ -67,6 +71,14 @@ class Monitor:
             self.history.on_event(event)
         if event.kind == "answer":
             self._answers[event.data["name"]] = event.data["values"]
+        elif event.kind == OVER and self._last is not None:
+            self._acting, self._over = False, self._last
+            view = View(self._scene, self._last, self._start, self.history)
+            self._asks_after = asks_among(self._task.afterwards(view))
+        elif event.kind == ANSWER_AFTER:
+            self._answers_after[event.data["name"]] = event.data["values"]
+        elif event.kind == NOT_ASKED:
+            self._not_asked = str(event.data["reason"])
         elif event.kind == "end":
             if not isinstance(event.data["cause"], str):
                 raise ValueError("the cause in the end event is not a text")
@@ -158,7 +170,7 @@ class Monitor:
         """Judge what has been seen so far; UnscoredError when what counts was not measured."""
         if self._unjudged:
             raise UnscoredError(self._unjudged)
-        state = self._last
+        state = self._over or self._last
         if state is None:
             raise ValueError("no state was recorded")
         scores, details = self._question_scores()
@@ -173,7 +185,12 @@ class Monitor:
         if measured:
             details["coordination"] = measured
         if self.history is not None:
-            details["done"] = self.history.result()
+            done = self.history.result()
+            details |= {"done": done} if done else {}
+        if self._asks_after:
+            details["afterwards"] = judged(self._asks_after, self._answers_after)
+        if self._not_asked:
+            details["not_asked"] = self._not_asked
         cause = self._why(scores)
         return Verdict(
             task=self._task.name,
@@ -189,18 +206,11 @@ class Monitor:
 
     def _question_scores(self) -> tuple[dict[str, float], dict]:
         """Score per question: share of right answers, 0 at chance and 1 when all are right."""
-        scores, details = {}, {}
-        for name, ask in self._asks.items():
-            given = self._answers.get(name, {})
-            right = sum(given.get(item) == gold for item, gold in ask.gold.items())
-            share = right / len(ask.gold)
-            scores[name] = max(0.0, (share - ask.chance) / (1.0 - ask.chance))
-            details[name] = {
-                "gold": ask.gold,
-                "answer": given,
-                "accuracy": share,
-                "chance": ask.chance,
-            }
+        details = judged(self._asks, self._answers)
+        scores = {
+            name: max(0.0, (one["accuracy"] - one["chance"]) / (1.0 - one["chance"]))
+            for name, one in details.items()
+        }
         return scores, ({"questions": details} if details else {})
 
     def _why(self, scores: dict[str, float]) -> str:
@@ -217,7 +227,8 @@ class Monitor:
             return self._cause or "nothing to check"
         if self._goal is None or self._reached:
             return ""
-        if self._last is not None and self._late(self._last):
+        last = self._over or self._last
+        if last is not None and self._late(last):
             return self._cause or f"time limit: {self._task.time_limit_s:g} s of simulated time"
         brief = "never checked" if self._held_since_ns is None else "held too briefly"
         return self._cause or f"goal not reached: {', '.join(self._unmet) or brief}"

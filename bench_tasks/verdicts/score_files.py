@@ -111,7 +111,12 @@ def _checked(score: EpisodeScore) -> EpisodeScore:
     check_execution(score.execution)
     check_dreams(score.dreams)
     check_teamwork(score.teamwork)
-    for question in _mapping(score.details.get("questions", {})).values():
+    if not isinstance(score.details.get("not_asked", ""), str):
+        raise TypeError(f"not_asked is {reprlib.repr(score.details['not_asked'])}")
+    for question in (
+        one for key in ("questions", "afterwards")
+        for one in _mapping(score.details.get(key, {})).values()
+    ):  # fmt: skip
         _mapping(_mapping(question).get("gold", {}))
         _mapping(question.get("answer") or {})
         if not _fits(question.get("accuracy"), float) or not _fits(question.get("chance"), float):

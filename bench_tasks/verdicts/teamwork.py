@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from bench_tasks.robots.fr3 import TCP_OFFSET_M, base_position
+from bench_tasks.verdicts.afterwards import OVER
 from bench_tasks.verdicts.coordination import GRIPPER_M_S, MOVING_RAD_S
 from bench_tasks.view import SQUEEZE_M, View
 from bench_tasks.vocabulary import ARMS, FR3_PAIR, GRIPPER_COLUMNS, Event, Scene, WorldState
@@ -77,7 +78,7 @@ def teamwork_of(
     """
     events = list(events)
     begin = next((event.seq for event in events if event.kind == "act"), None)
-    end = next((event.seq for event in events if event.kind == "end"), None)
+    end = next((event.seq for event in events if event.kind in (OVER, "end")), None)
     if scene is None or begin is None or scene.embodiment != FR3_PAIR:
         return {}
     acted = [s for s in states if s.seq >= begin and (end is None or s.seq <= end)]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from bench_tasks.verdicts.afterwards import ANSWER_AFTER
 from bench_tasks.vocabulary import Event
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["check_usage", "usage_of", "usage_table"]
 
-_SAID = ("plan", "answer", "answer_refused")
+_SAID = ("plan", "answer", "answer_refused", ANSWER_AFTER, f"{ANSWER_AFTER}_refused")
 KEYS = ("calls", "refused", "errors", "latency_s", "counted", "tokens_in", "tokens_out", "cost_usd",
         "priced")  # fmt: skip
 """`counted` calls told their tokens and `priced` ones their cost: sums are over those alone."""

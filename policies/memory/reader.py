@@ -75,6 +75,14 @@ def _what_was(facts: Facts, asked: dict[str, str]) -> Found:
     return (told[-1].subject, [told[-1]]) if told else ("", [])
 
 
+def _what_first(facts: Facts, asked: dict[str, str]) -> Found:
+    """What was first told to be right or wrong."""
+    told = [f for value in ("right", "wrong") for f in facts.find("place", value=value)
+            if f.subject in asked["things"].split(", ")]  # fmt: skip
+    first = sorted(told, key=lambda fact: fact.stamp_ns)[:1]
+    return (first[0].subject, first) if first else ("", [])
+
+
 def _what_moved(facts: Facts, asked: dict[str, str]) -> Found:
     """What is elsewhere than where it was at first; nothing if all were seen there again."""
     told = [facts.find("place", thing) for thing in asked["things"].split(", ")]
@@ -190,6 +198,7 @@ def _suits_given(facts: Facts, asked: dict[str, str]) -> Found:
 _ANSWERS: dict[str, Callable[[Facts, dict[str, str]], Found]] = {
     "attribute": _attribute, "place": _place,
     "place_before": _place_before, "what_was": _what_was, "what_moved": _what_moved,
+    "what_first": _what_first,
     "place_of_word": _place_of_word, "order": _order,
     "reason": _reason, "who": _who, "how_often": _how_often, "colour_of_name": _colour_of_name,
     "colour_put": _colour_put, "contradicts": _contradicts, "again": _again,

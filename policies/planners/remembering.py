@@ -69,7 +69,8 @@ class RememberingPlanner:
         except BenchError as error:
             raise UsageError(f"planner remembering: {error}") from None
         self.metadata = Metadata(
-            f"remembering:{self.options.memory}", "1", self.options.cameras, privileged=True
+            f"remembering:{self.options.memory}", "1", self.options.cameras, privileged=True,
+            memory=self.options.memory,
         )
         self.in_order = self.options.keep
         self._reader = RuleReader(colours_in)
@@ -115,7 +116,9 @@ class RememberingPlanner:
             return Plan(tuple(map(tuple, task.expert(view, request.turn)))).checked()
         choices, told = {}, {}
         for item in ask.question.choices:
-            choices[item], told[item] = self._decide(ask.question, item, seen, state, ask)
+            choices[item], told[item] = self._decide(
+                ask.question, item, seen, state, ask.wording, ask.evidence
+            )
         if len(choices) == 1:
             (told,) = told.values()
         elif not self._asked:
@@ -133,12 +136,13 @@ class RememberingPlanner:
         """What it remembers of each item that is asked for."""
         task, scene = self._episode()
         asks = (step for step in task.prologue(scene) if isinstance(step, Ask))
-        ask = next((a for a in asks if a.question.name == question.name), None)
+        wording = next((a.wording for a in asks if a.question.name == question.name), "")
+        evidence = task.evidence(scene, question.name)
         seen = self._see(observation)
         values, transcript = {}, {}
         for item in question.choices:
             values[item], transcript[item] = self._decide(
-                question, item, seen, observation.state, ask
+                question, item, seen, observation.state, wording, evidence
             )
         return Answer(values, transcript={"memory": transcript})
 
@@ -174,19 +178,19 @@ class RememberingPlanner:
     # -- what it brings back ---------------------------------------------------------------------
 
     def _decide(
-        self, question: Question, item: str, seen: list[Item], state: WorldState, ask: Ask | None
+        self, question: Question, item: str, seen: list[Item], state: WorldState, wording: str,
+        evidence: Sequence[str],
     ) -> tuple[str, dict]:
         """One of the choices, the same whenever it is asked again, and how it came about."""
         choices, key = question.choices[item], (question.name, item)
-        text = ask.wording or question.text if ask else question.text
-        text = text.replace("{item}", item)
+        text = (wording or question.text).replace("{item}", item)
         told: dict = {"asked": text, "choices": list(choices)}
         if key in self._chosen:
             return self._chosen[key], {**told, "chosen": self._chosen[key], "by": "said before"}
         query = Query(f"{question.name}/{item}", self._base_ns + state.stamp_ns, text, choices)
         by, reply = "view", self._reader.answer(query, [*self._instruction(), *seen])
         if reply.text not in choices:
-            by, reply = "memory", self._recalled(query, ask)
+            by, reply = "memory", self._recalled(query, evidence)
         choice = reply.text
         if choice not in choices:
             rng = np.random.default_rng(
@@ -198,12 +202,11 @@ class RememberingPlanner:
         return choice, {**told, "chosen": choice, "by": by, "replied": reply.text,
                         "confidence": reply.confidence, "used": used}  # fmt: skip
 
-    def _recalled(self, query: Query, ask: Ask | None):
+    def _recalled(self, query: Query, evidence: Sequence[str]):
         assert self._memory is not None
         tell = getattr(self._memory, "tell", None)
         if tell is not None:
-            wanted = ask.evidence if ask else ()
-            tell([one.id for one in self._items if any(text in one.text for text in wanted)])
+            tell([one.id for one in self._items if any(text in one.text for text in evidence)])
         return self._memory.answer(query)
 
     def _instruction(self) -> list[Item]:

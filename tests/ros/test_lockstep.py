@@ -69,8 +69,12 @@ def test_what_is_said_and_done_on_the_way_is_the_same(nodes, tmp_path):
     scores = score_files.load_scores(score_files.newest_scores(over_ros))
     assert [score.agrees for score in scores] == [True, True]
     assert scores[0].success and scores[1].details["done"]["asked"] == ["thing"]
+    (asked,) = scores[0].details["afterwards"].values()
+    assert asked["accuracy"] == 1.0, asked
     events = read_bag(over_ros / "battery_try" / f"{SHORT:06d}").events
-    assert {"said", "move_objects"} <= {event.kind for event in events}
+    kinds = [event.kind for event in events]
+    assert {"said", "move_objects"} <= set(kinds)
+    assert kinds[-4:] == ["said", "question_after", "answer_after", "end"]
     used = [e.data["transcript"]["memory"]["used"] for e in events
             if e.kind == "plan" and "memory" in e.data["transcript"]]  # fmt: skip
     assert any("is right." in text for one in used for text in one.values())

@@ -52,7 +52,8 @@ def press_button(lines: list[Line], instruction: str) -> str:
 
 def watch_then_repeat(lines: list[Line], instruction: str) -> str:
     letters = {"red": "A", "green": "B", "blue": "C"}
-    return " -> ".join(letters[words.split("put the ")[1].split()[0]] for words in seen(lines))
+    put = [words.split("put the ")[1] for words in seen(lines) if "put the " in words]
+    return " -> ".join(letters[words.split()[0]] for words in put)
 
 
 def found_right(lines: list[Line], instruction: str) -> str:
@@ -67,3 +68,39 @@ SOLVERS: dict[str, Callable[[list[Line], str], str]] = {
     "battery_try": found_right, "blocks_ranking_try": found_right,
 }  # fmt: skip
 """Memory probe -> what it asks, given the sentences and the instruction of an episode."""
+
+
+def last_mat(lines: list[Line], question: str) -> str:
+    thing = next(words for words in question.split("the ") if "before" in words).split(" before")[0]
+    return next(at for at in reversed(places(lines)[thing]) if at != "on the gray mat")
+
+
+def last_open(lines: list[Line], question: str) -> str:
+    return [words for words in seen(lines) if words.endswith(" is open")][-1].split()[1] + " drawer"
+
+
+def on_the_yellow_mat(lines: list[Line], question: str) -> str:
+    return str(sum(words.endswith("the red block on the yellow mat") for words in seen(lines)))
+
+
+def taken_off(lines: list[Line], question: str) -> str:
+    letters = {"red": "A", "green": "B", "blue": "C"}
+    took = [words.split("took the ")[1] for words in seen(lines) if "took the " in words]
+    return " -> ".join(letters[words.split()[0]] for words in took)
+
+
+def first_tried(lines: list[Line], question: str) -> str:
+    told = [words for _, words in lines if words.endswith((" is right.", " is wrong."))]
+    return told[0].removeprefix("The ").rpartition(" is ")[0]
+
+
+def still_covered(lines: list[Line], question: str) -> str:
+    return places(lines)[question.removeprefix("Where is the ").rstrip("?")][0]
+
+
+AFTER: dict[str, Callable[[list[Line], str], str]] = {
+    "cover_blocks": still_covered, "put_back_block": last_mat, "moved_while_away": last_mat,
+    "reopen_drawer": last_open, "press_button": on_the_yellow_mat,
+    "watch_then_repeat": taken_off, "battery_try": first_tried, "blocks_ranking_try": first_tried,
+}  # fmt: skip
+"""Memory probe -> what it asks in the end, given the sentences and the question."""

@@ -13,12 +13,22 @@ import numpy as np
 
 from bench_tasks.probes.talk import say
 from bench_tasks.probes.words import ATTRIBUTES, EVENTS, OBJECTS, PERSONS, PLACES, SMALL_TALK
-from bench_tasks.tasks.base import Ask, Check, Goal, Happening, Task, Tell
+from bench_tasks.tasks.base import (
+    Ask,
+    Check,
+    Goal,
+    Happening,
+    MoveObjects,
+    Show,
+    Task,
+    Tell,
+    Wait,
+)
 from bench_tasks.view import View
 from bench_tasks.vocabulary import Question, Scene, SkillCall
 
 __all__ = [
-    "MATS", "MAT_M", "MemoryTask", "carried_to", "chatter", "lies_on", "lifted", "name_of",
+    "AFTER", "MATS", "MAT_M", "MemoryTask", "carried_to", "chatter", "lies_on", "lifted", "name_of",
     "put_down_on", "standing_on_mat",
 ]  # fmt: skip
 
@@ -28,6 +38,9 @@ MATS = {
     "purple_mat": (0.42, -0.28),
 }  # fmt: skip
 """Where marks on the table are, m: each is within reach of the arm on its side."""
+
+AFTER = "afterwards"
+"""Name of the question that is asked once the arms are done."""
 
 
 def chatter(rng: np.random.Generator, count: int) -> list[list[str]]:
@@ -108,10 +121,11 @@ class MemoryTask(Task):
         raise NotImplementedError
 
     def question(
-        self, text: str, choices: tuple[str, ...], gold: str, evidence: tuple[str, ...]
+        self, text: str, choices: tuple[str, ...], gold: str, evidence: tuple[str, ...],
+        name: str = "remembered",
     ) -> Ask:
         """A question with one right answer among choices of which each is as likely."""
-        question = Question("remembered", text, {"answer": choices})
+        question = Question(name, text, {"answer": choices})
         return Ask(question, {"answer": gold}, 1.0 / len(choices), evidence)
 
     def recall(self, view: View) -> Ask | None:
@@ -123,13 +137,41 @@ class MemoryTask(Task):
         return self.act(view, turn, self.asked(view.scene).gold["answer"])
 
     def drawn(self, rng: np.random.Generator, **params: Any) -> dict[str, Any]:
-        """The layout's parameters with what people will say."""
-        return {**params, "chatter": chatter(rng, self.lines)}
+        """The layout's parameters with what people will say, and what is asked in the end."""
+        (later,) = rng.spawn(1)  # Of its own: what is drawn before and behind stays as it is.
+        return {
+            **params, "chatter": chatter(rng, self.lines), **self.drawn_after(later),
+            "chatter_after": chatter(later, self.lines),
+        }  # fmt: skip
+
+    def drawn_after(self, rng: np.random.Generator) -> dict[str, Any]:
+        """More parameters, for what is asked in the end."""
+        return {}
 
     def instructed(self, text: str, *history: str) -> str:
         """What the planner is told; in the control with sentences on what was."""
         return " ".join((text, *history)) if self.told else text
 
-    def talk(self, scene: Scene) -> Happening:
+    def talk(self, scene: Scene, params: str = "chatter") -> Happening:
         """People talk."""
-        return Tell(tuple((who, words) for who, words in scene.params["chatter"]))
+        return Tell(tuple((who, words) for who, words in scene.params[params]))
+
+    def asked_after(self, view: View) -> Ask | None:
+        """What is asked once the arms are done, in this state; None where there is nothing to ask.
+
+        Its answer must not be in view when the table is `cleared`.
+        """
+        return None
+
+    def cleared(self, view: View) -> dict[str, np.ndarray]:
+        """What people put where before they ask, poses (7,)."""
+        return {}
+
+    def afterwards(self, view: View) -> tuple[Happening, ...]:
+        """It is seen how the arms left it; people clear up and talk, and ask."""
+        ask = self.asked_after(view)
+        if ask is None:
+            return ()
+        cleared = {name: tuple(pose) for name, pose in self.cleared(view).items()}
+        away = (MoveObjects(cleared), Wait(0.3), Show("cleared")) if cleared else ()
+        return (Show("done"), *away, self.talk(view.scene, "chatter_after"), ask)

@@ -16,9 +16,9 @@ import numpy as np
 from bench_tasks.tasks.base import Ask, Check, Goal, Happening, MoveObjects, Tell, Wait
 from bench_tasks.tasks.families.carry import Carry, Step, done, next_steps
 from bench_tasks.tasks.families.layouts import upright
-from bench_tasks.tasks.families.memory import MemoryTask, lifted
+from bench_tasks.tasks.families.memory import AFTER, MemoryTask, lifted
 from bench_tasks.view import View
-from bench_tasks.vocabulary import ARMS, Scene
+from bench_tasks.vocabulary import ARMS, Event, Scene
 
 __all__ = ["SIGN", "SIGN_M", "TryTask"]
 
@@ -27,6 +27,28 @@ SIGN_M, SIGN_AWAY_M = (0.30, 0.10), (0.30, -0.10)
 WITHIN_M = 0.045
 SPEAKER = "Ana"
 AGAIN = "Now put it where it was right, at once."
+
+
+class Told:
+    """What people said of the tries, one after the other."""
+
+    def __init__(self) -> None:
+        """Nothing yet."""
+        self.tried: list[str] = []
+
+    def on_event(self, event: Event) -> None:
+        """Note which option it was of."""
+        for _, words, *_ in event.data["lines"] if event.kind == "said" else ():
+            option, _, rest = words.removeprefix("The ").rpartition(" is ")
+            if rest in ("right.", "wrong."):
+                self.tried.append(option)
+
+    def on_state(self, view: View) -> None:
+        """States tell nothing of it."""
+
+    def result(self) -> dict[str, Any]:
+        """Nothing that a verdict rests on."""
+        return {}
 
 
 class TryTask(MemoryTask):
@@ -85,6 +107,25 @@ class TryTask(MemoryTask):
             f"Which of these was right before: {', '.join(self.places)}?", tuple(self.places),
             right, (f"The {right} is right.",),
         )
+
+    def history(self, scene: Scene) -> Told:
+        """What was said of tries."""
+        return Told()
+
+    def asked_after(self, view: View) -> Ask | None:
+        """What was tried first, if anything was; the control tells nothing of that."""
+        if self.told or view.history is None or not view.history.tried:
+            return None
+        return self.question(
+            f"Which of these was tried first: {', '.join(self.places)}?", tuple(self.places),
+            view.history.tried[0], self.evidence(view.scene, AFTER), AFTER,
+        )
+
+    def evidence(self, scene: Scene, question: str) -> tuple[str, ...]:
+        """All that was said of tries, when it is asked in the end."""
+        if question != AFTER:
+            return super().evidence(scene, question)
+        return tuple(f"The {place} is " for place in self.places)
 
     def recall(self, view: View) -> Ask | None:
         """Nothing as long as trying is free."""
