@@ -11,6 +11,7 @@ from bench_interfaces.srv import Ask, ResetAgent
 
 from bench_tasks.errors import BenchError, UsageError
 from bench_tasks.probes.player import storage_bytes
+from bench_tasks.probes.stream import checked
 from bench_tasks.ros.node_ros import BenchNode, answer, parameter, steady_timer
 from bench_tasks.ros.node_ros import main as run_node
 from bench_tasks.ros.talk_ros import Listener, query_of
@@ -89,7 +90,7 @@ class MemoryNode(BenchNode):
                 errors, self._errors = self._errors, []
                 raise BenchError("; ".join(errors))
             if query is not None:
-                response.answer = json.dumps(asdict(self._memory.answer(query)))
+                response.answer = json.dumps(asdict(checked(self._memory.answer(query))))
             elif raw.get("settle") and hasattr(self._memory, "settle"):
                 self._memory.settle()
 

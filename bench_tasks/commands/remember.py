@@ -238,7 +238,7 @@ def _told(
     else:
         _say(f"{table}written to {saved}; for a page: bench_tasks remember report {folder}")
     missing = judged is not None and any(case.reason for case in judged.cases)
-    return 1 if missing or any(row.unfinished or row.total.errors for row in rows) else 0
+    return 1 if missing or any(row.unfinished or row.errors for row in rows) else 0
 
 
 def played(

@@ -157,6 +157,8 @@ _Part = TypeVar("_Part", Picture, Item, Query, Reply, Asked)
 
 def checked(part: _Part) -> _Part:
     """The same, if each of its fields holds what it is declared to; ValueError names one not so."""
+    if not isinstance(part, Picture | Item | Query | Reply | Asked):
+        raise ValueError(f"an Item, an Asked or a Reply is wanted, got {part!r:.80}")
     for one in fields(part):
         what, holds = _TYPES[str(one.type)]
         if not holds(value := getattr(part, one.name)):

@@ -16,8 +16,10 @@ from bench_tasks.probes import report
 from bench_tasks.probes.acted import acted_runs
 from bench_tasks.probes.bags import probe_bags, read_bag
 from bench_tasks.probes.phases import Phase, phases_of
+from bench_tasks.probes.player import Record
 from bench_tasks.probes.runs import FORMAT_VERSION, SUFFIX, Run, read_run
 from bench_tasks.probes.scores import Score, best_constant, check_splits, costs, score, split
+from bench_tasks.probes.stream import Asked
 
 __all__ = ["Row", "acts", "aligned", "besides", "read_runs", "rows_of", "save_rows", "tables"]
 
@@ -41,6 +43,10 @@ class Row:
     """What this probe alone measures, by name; None where there was nothing to measure."""
     phases: tuple[Phase, ...] = ()
     """Of a probe whose questions are about acts, several to each."""
+    errors: int = 0
+    """How often the memory raised something, at an item or a question."""
+    first_error: str = ""
+    """Where, and what, that was first."""
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -52,6 +58,7 @@ class Row:
             "best_constant": {"answer": self.constant[0], "accuracy": self.constant[1]},
             "cost": {**self.cost, "storage_bytes": self.storage_bytes},
             "more": self.more, "phases": [phase.to_dict() for phase in self.phases],
+            "errors": self.errors, "first_error": self.first_error,
         }  # fmt: skip
 
 
@@ -93,9 +100,17 @@ def _row(probe: str, memory: str, runs: list[Run]) -> Row:
     }
     stored = sum(run.storage_bytes or 0 for run in ended) / max(len(ended), 1)
     constant = best_constant([r.step for run in ended for r in run.asked])  # type: ignore[misc]
+    raised = [(run.seed, record) for run in ended for record in run.records if record.error]
     return Row(probe, memory, len(runs), len(runs) - len(ended), score(records), split(records),
                constant, means, stored, report(probe, ended),
-               tuple(phases_of([run.records for run in ended])))  # fmt: skip
+               tuple(phases_of([run.records for run in ended])), len(raised),
+               _where(*raised[0]) if raised else "")  # fmt: skip
+
+
+def _where(seed: int, record: Record) -> str:
+    step = record.step
+    place = f"question {step.query.id}" if isinstance(step, Asked) else f"item {step.id}"
+    return f"seed {seed}, {place}: {record.error}"
 
 
 def save_rows(folder: Path, rows: Sequence[Row], more: dict[str, Any] | None = None) -> Path:
@@ -143,6 +158,10 @@ def tables(rows: Sequence[Row], by: Sequence[str] = ("kind",)) -> str:
         parts.append(f"{probe}: what it measures besides\n{aligned(lines)}")
     for probe in dict.fromkeys(row.probe for row in rows if row.phases):
         parts.append(f"{probe}: acts\n{aligned(acts([r for r in rows if r.probe == probe]))}")
+    raised = [f"{row.probe}: {row.memory} raised something {row.errors} times, first at "
+              f"{row.first_error}\n" for row in rows if row.errors]  # fmt: skip
+    if raised:
+        parts.append("".join(raised))
     unfinished = sum(row.unfinished for row in rows)
     if unfinished:
         parts.append(f"{unfinished} runs were broken off and are not scored\n")
@@ -193,12 +212,12 @@ def _cells(row: Row) -> list[str]:
     found = [
         f"{total.low:.0%} to {total.high:.0%}", f"{total.chance:.0%}", f"{share:.0%} {text}",
         str(total.abstained), f"{total.guessing:.0%}", f"{total.f1:.2f}",
-        f"{total.bleu_1:.2f}", str(total.errors),
+        f"{total.bleu_1:.2f}",
     ]  # fmt: skip
     if not total.count:  # Nothing was asked, as where all is in the acts.
         found = ["-"] * len(found)
     return [
-        row.probe, row.memory, f"{total.right}/{total.count}", *found,
+        row.probe, row.memory, f"{total.right}/{total.count}", *found, str(row.errors),
         f"{row.cost['seconds_per_session']:.3f}",
         f"{1e3 * row.cost['seconds_per_question']:.1f}", f"{row.storage_bytes / 1e3:.0f}",
     ]  # fmt: skip

@@ -50,6 +50,9 @@ def page(runs: Sequence[Run], title: str) -> str:
             f"{utc_now()[:16].replace('T', ' ')} UTC</p>")  # fmt: skip
     if unfinished:
         body += f'<p class="warn">{unfinished} runs were broken off and are not scored.</p>'
+    for row in (row for row in rows if row.errors):
+        told = f"{row.probe}: {row.memory} raised something {row.errors} times, first at "
+        body += f'<p class="warn">{escape(told + row.first_error)}.</p>'
     for probe in dict.fromkeys(row.probe for row in rows):
         body += _probe(probe, [r for r in rows if r.probe == probe],
                        [r for r in runs if r.probe == probe])  # fmt: skip
@@ -123,7 +126,7 @@ def _cell(one: Score | None) -> str:
 def _costs(rows: Sequence[Row]) -> str:
     head = ("memory", "seeds", "abstained", "errors", "s a session", "ms a question", "kB stored")
     lines = [
-        (row.memory, str(row.seeds), str(row.total.abstained), str(row.total.errors),
+        (row.memory, str(row.seeds), str(row.total.abstained), str(row.errors),
          f"{row.cost['seconds_per_session']:.3f}", f"{1e3 * row.cost['seconds_per_question']:.1f}",
          f"{row.storage_bytes / 1e3:.0f}")
         for row in rows

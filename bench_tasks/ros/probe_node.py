@@ -91,7 +91,7 @@ class ProbeNode(Conductor):
         saved = save_rows(self.out, rows)
         sys.stdout.write(f"{tables(rows)}written to {saved}\n")
         sys.stdout.flush()
-        return 1 if any(row.total.errors for row in rows) else 0
+        return 1 if any(row.errors for row in rows) else 0
 
     def _one(self, seed: int) -> Run:
         """Play it with one seed, into a bag of its own."""

@@ -118,6 +118,28 @@ def test_what_a_memory_raises_is_on_record_and_never_right():
     assert {r.error for r in asked} == {"ZeroDivisionError: no room"}
     found = score(records)
     assert (found.right, found.errors, found.abstained) == (0, 54, 48)
+    (row,) = rows_of([Run("p", "failing", 3, tuple(records), 0)])
+    first = f"seed 3, question {asked[0].step.query.id}: ZeroDivisionError: no room"
+    assert f"p: failing raised something 54 times, first at {first}\n" in tables([row])
+
+
+class Deaf(Solving):
+    """Hears nothing, and answers with what is no reply."""
+
+    def observe(self, item):
+        raise OSError("no room")
+
+    def answer(self, query):
+        return "tea"
+
+
+def test_what_is_raised_when_it_only_listens_counts_as_well_and_a_text_is_no_reply():
+    steps = [Item("i0", 0, "s", "Ana", "Hello."), Asked(Query("q0", 1, "Who?"), "k", "Ana", 0.0)]
+    (row,) = rows_of([Run("p", "deaf", 0, tuple(play((s for s in steps), Deaf())), 0)])
+    assert row.errors == 2 and row.total.errors == 1
+    assert row.first_error == "seed 0, item i0: OSError: no room"
+    (asked,) = (r for r in play((s for s in steps[1:]), Deaf()))
+    assert asked.error == "ValueError: an Item, an Asked or a Reply is wanted, got 'tea'"
 
 
 def test_a_probe_is_sent_the_replies_and_a_memory_that_wants_is_told_the_evidence():
