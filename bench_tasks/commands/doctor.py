@@ -228,6 +228,7 @@ def examine_franka(cell: str, evidence: Sequence[str]) -> list[Finding]:
     from hardware.franka.calibration import read_evidence
     from hardware.franka.cell import driver_python, read_cell
     from hardware.franka.checkup import check
+    from hardware.franka.computer import check_computer
     from hardware.franka.reach import check_reach
 
     found = read_cell(cell)
@@ -237,7 +238,9 @@ def examine_franka(cell: str, evidence: Sequence[str]) -> list[Finding]:
         findings.append(Finding("driver", True, driver_python(found)))
     except BenchError as error:
         findings.append(Finding("driver", False, str(error), "see docs/franka.md"))
-    if findings[-1].ok or not found.by_ros:  # a control box answers to any driver
+    driver = findings[-1].ok
+    findings += [Finding(*one) for one in check_computer(found)]
+    if driver or not found.by_ros:  # a control box answers to any driver
         findings += [Finding(*one) for one in check_reach(found)]
     mounts = found.mounts()
     findings.append(

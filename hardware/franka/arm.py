@@ -38,6 +38,8 @@ RETRY_S = 1.0
 RATE_CYCLES = 250
 """Over how many cycles the loop's rate is measured."""
 TORQUE_STEP_NM = 0.9 * MAX_TORQUE_RATE_NM_S * CYCLE_S
+LOST = (franka.NetworkException, franka.RealtimeException, franka.FrankaException)
+"""No robot there, no real-time kernel here, or another version of the robot's software."""
 REFLEX = re.compile(r'\[((?:"\w+"(?:, *)?)+)\]')
 SAME_RAD = 2.5e-6
 """The robot's reference is this near to what it was sent if that came in time.
@@ -90,7 +92,7 @@ class Arm(LinkedArm):
                     start, self._start = self._start, False
                     if start and self._mode == "idle":
                         self._controlled()
-            except franka.NetworkException as error:
+            except LOST as error:
                 self._start = self._recover = False
                 self._tell("lost", f"no connection: {' '.join(str(error).split())}")
                 self._listen_for(RETRY_S)

@@ -49,7 +49,7 @@ class Hand(LinkedHand):
                     self._act()
                     self._report()
                     time.sleep(max(0.001, REPORT_S - (time.monotonic() - begun)))
-            except franka.NetworkException as error:
+            except (franka.NetworkException, franka.FrankaException) as error:
                 self._fault = f"no connection: {' '.join(str(error).split())}"
                 self._say({"fault": self._fault, "busy": False})
                 end = time.monotonic() + RETRY_S

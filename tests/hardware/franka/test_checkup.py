@@ -15,7 +15,7 @@ from bench_tasks.robots.fr3 import HOME_RAD
 from bench_tasks.robots.kinematics import dual_arm
 from bench_tasks.view import compose, invert
 from bench_tasks.vocabulary import ARMS
-from hardware.franka import reach
+from hardware.franka import computer, reach
 from hardware.franka.calibration import Evidence, Mount, read_calibration, read_evidence
 from hardware.franka.cell import read_cell
 from hardware.franka.checkup import check
@@ -246,6 +246,23 @@ def test_control_boxes_that_answer_are_well_and_those_that_do_not_are_named(boxe
     boxes.up["left", "hand"].close()
     assert list(boxes.wrong()) == ["left hand"]
     assert "Franka Hand" in boxes.wrong()["left hand"][1]
+
+
+def test_a_computer_that_cannot_keep_time_is_named_where_the_cell_insists(tmp_path, monkeypatch):
+    cell = read_cell("cell")
+    monkeypatch.setattr(computer.os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(computer.resource, "getrlimit", lambda _: (0, 0))
+
+    def wrong():
+        found = computer.check_computer(cell, tmp_path / "realtime")
+        return {name: remedy for name, ok, _, remedy in found if not ok}
+
+    assert list(wrong()) == ["kernel", "priority"] and "limits.d" in wrong()["priority"]
+    (tmp_path / "realtime").write_text("1\n")
+    monkeypatch.setattr(computer.resource, "getrlimit", lambda _: (99, 99))
+    assert wrong() == {} and len(computer.check_computer(cell, tmp_path / "realtime")) == 2
+    cell.raw["arms"]["realtime"] = "ignore"
+    assert computer.check_computer(cell, tmp_path / "none") == []
 
 
 def test_two_names_of_one_control_box_are_found(boxes, monkeypatch):

@@ -127,6 +127,26 @@ def test_a_hand_that_is_lost_grows_old_and_its_reason_is_told(drivers, wrong):
         drivers.width("left")
 
 
+@pytest.mark.parametrize("what, says", [
+    ("kernel", "Running kernel has no realtime"), ("version", "Incompatible library version"),
+])  # fmt: skip
+def test_what_the_library_refuses_is_told_and_tried_again_calmly(drivers, wrong, what, says):
+    wrong(what, drivers.address)
+    drivers._all["arm", "left"].process.kill()
+
+    def lost():
+        drivers._renew()
+        return drivers._all["arm", "left"].mode == "lost"
+
+    poll_until(drivers, lost)
+    first, end = drivers._all["arm", "left"], time.monotonic() + 1.2
+    while time.monotonic() < end:
+        drivers.poll()
+        drivers._renew()
+    assert drivers._all["arm", "left"] is first, "it is not started over and over"
+    assert says in first.fault
+
+
 def test_an_opening_is_told_once(drivers):
     drivers.ready(drivers.poll)
     sent = []

@@ -1,9 +1,9 @@
 """In place of Franka's client library: an ideal robot and hand in this process, made to misbehave.
 
 What goes wrong is a file of that name in the folder that the environment's FAKE_FRANKA names:
-`settings`, `crash`, `reflex`, `unplugged`, `stuck`, `short` (fingers do not move, and that is a
-no), `jammed` (and that is an exception) or `blocked` (at 0.05 m), only for robots whose address it
-holds.
+`settings`, `crash`, `kernel`, `version`, `reflex`, `unplugged`, `stuck`, `short` (fingers do not
+move, and that is a no), `jammed` (and that is an exception) or `blocked` (at 0.05 m), only for
+robots whose address it holds.
 """
 
 import enum
@@ -20,6 +20,14 @@ calls = []
 
 
 class NetworkException(RuntimeError):
+    pass
+
+
+class RealtimeException(RuntimeError):
+    pass
+
+
+class FrankaException(Exception):
     pass
 
 
@@ -56,6 +64,10 @@ class Robot:
     def __init__(self, address, realtime):
         self.address, self.q, self.mode, self.errors = address, list(HOME), RobotMode.Idle, ""
         self.cycles = 0
+        if wrong("kernel", address):
+            raise RealtimeException("libfranka: Running kernel has no realtime capabilities")
+        if wrong("version", address):
+            raise FrankaException("libfranka: Incompatible library version")
 
     def _told(self, name, *values):
         calls.append((name, *values))
@@ -116,6 +128,8 @@ class Control:
 class Gripper:
     def __init__(self, address):
         self.address, self.width, self.grasped = address, 0.04, False
+        if wrong("version", address):
+            raise FrankaException("libfranka gripper: Incompatible library version")
         self._reachable()
 
     def _reachable(self):
