@@ -198,6 +198,11 @@ class Drivers:
         silent = driver.mode in REPORTING and driver.age_s > self._age_s
         return "silent" if silent else driver.mode
 
+    @property
+    def starting(self) -> bool:
+        """Whether one of them has not said a word yet."""
+        return any(driver.mode == "starting" for driver in self._all.values())
+
     def faults(self) -> dict[str, str]:
         """Driver -> what is wrong with it."""
         return {f"{a} {k}": d.fault for (k, a), d in self._all.items() if d.fault}

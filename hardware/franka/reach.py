@@ -21,7 +21,9 @@ __all__ = ["check_reach"]
 
 PORTS = {"arm": 1337, "hand": 1338}
 """libfranka-common, include/research_interface/{robot,gripper}: kCommandPort."""
-CONNECT_S, HEARD_S, LOOK_S = 3.0, 10.0, 0.05
+CONNECT_S, LOOK_S = 3.0, 0.05
+START_S, HEARD_S = 30.0, 10.0
+"""Until all processes speak, and from then on until what they hear is there."""
 _STAND_IN = "start the stand-in, as docs/franka.md says"
 _CABLE = ("look at power, cable and the address in the cell, whether this machine has an address "
           "on that network (ip addr), and what else is connected to it")  # fmt: skip
@@ -98,10 +100,13 @@ def _controllers(cell: Cell) -> list[Found]:
         looks[f"{arm} arm"] = lambda arm=arm: drivers.arm(arm)
         looks[f"{arm} hand"] = lambda arm=arm: drivers.width(arm)
     try:
-        end, wrong = time.monotonic() + HEARD_S, dict.fromkeys(looks, "not heard")
+        end, wrong = time.monotonic() + START_S, dict.fromkeys(looks, "not heard")
+        spoke = False
         while any(wrong.values()) and time.monotonic() < end:
             time.sleep(LOOK_S)
             drivers.poll()
+            if not spoke and not drivers.starting:
+                spoke, end = True, time.monotonic() + HEARD_S
             for name, look in looks.items():  # what was there once is there
                 wrong[name] = wrong[name] and _why(look)
     finally:

@@ -222,7 +222,7 @@ def test_the_check_up_names_what_is_not_there_and_calls_a_healthy_laboratory_so(
     found = reach.check_reach(cell)
     assert [name for name, *_ in found] == ["left arm", "left hand", "right arm", "right hand"]
     assert all(ok for _, ok, *_ in found), found
-    monkeypatch.setattr(reach, "HEARD_S", 4.0)
+    monkeypatch.setattr(reach, "HEARD_S", 6.0)
     names = cell.raw["names"]
     names["left"] |= {"controller": "no_such_controller"}
     names["right"] |= {"hand": "no_such_hand"}
@@ -257,16 +257,22 @@ def test_arms_come_to_rest_when_their_commander_is_killed_and_their_processes_to
     topics = Topics("looker")
     topics.hear(JointState, topic)
     topics.start()
+
+    def speed():
+        return np.abs(topics.newest(topic)[0].velocity).max()
+
     try:
         pids = [int(pid) for pid in child.stdout.readline().split()]
-        time.sleep(1.0)  # the motion is fastest then
-        assert np.abs(topics.newest(topic)[0].velocity).max() > 0.2
+        end = time.monotonic() + 20
+        while topics.newest(topic) is None or speed() < 0.2:
+            assert time.monotonic() < end
+            time.sleep(0.005)
         child.kill()
         for pid in pids if also else []:
             os.kill(pid, signal.SIGKILL)
         killed = time.monotonic()
         child.wait(5)
-        while np.abs(topics.newest(topic)[0].velocity).max() > 1e-3:
+        while speed() > 1e-3:
             assert time.monotonic() - killed < 1.0
             time.sleep(0.005)
 

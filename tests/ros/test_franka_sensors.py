@@ -1,6 +1,5 @@
 """What a Franka cell's sensors say, and how a source is found out that has stopped measuring."""
 
-import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,6 +10,7 @@ pytest.importorskip("rclpy")
 
 from bench_tasks.errors import BenchError, UsageError  # noqa: E402
 from hardware.franka.cell import read_cell  # noqa: E402
+from tests.hardware.clock import Clock  # noqa: E402
 
 AGE_S = 0.15
 STEP_NS = 20_000_000
@@ -18,7 +18,17 @@ AHEAD = (0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0)
 
 
 @pytest.fixture
-def sensors(monkeypatch):
+def clock(monkeypatch):
+    """The sensors' time."""
+    from hardware import sensors_ros
+
+    made = Clock()
+    monkeypatch.setattr(sensors_ros, "time", made)
+    return made
+
+
+@pytest.fixture
+def sensors(monkeypatch, clock):
     """A `Sensors` that is spun by nobody: messages are handed to it."""
     from hardware import sensors_ros
     from hardware.sensors_ros import Sensors
@@ -57,17 +67,17 @@ def at(x):
     return (x, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0)
 
 
-def test_a_tracker_that_goes_on_sending_what_it_measured_once_is_found_out(sensors):
-    end, ns = time.monotonic() + 2 * AGE_S, 5 * 10**9
-    while time.monotonic() < end:  # one that measures is believed as long as it does
+def test_a_tracker_that_goes_on_sending_what_it_measured_once_is_found_out(sensors, clock):
+    end, ns = clock.monotonic() + 2 * AGE_S, 5 * 10**9
+    while clock.monotonic() < end:  # one that measures is believed as long as it does
         ns += STEP_NS
         tf(sensors, "object/pot", at(0.1), ns)
         sensors.pose("pot")
-        time.sleep(0.02)
-    end = time.monotonic() + 2 * AGE_S
-    while time.monotonic() < end:
+        clock.sleep(0.02)
+    end = clock.monotonic() + 2 * AGE_S
+    while clock.monotonic() < end:
         tf(sensors, "object/pot", at(0.1), ns)
-        time.sleep(0.02)
+        clock.sleep(0.02)
     with pytest.raises(BenchError, match=r"its pose is \d+\.\d\d s old, more than 0.15 s"):
         sensors.pose("pot")
     tf(sensors, "object/pot", at(0.2), ns - STEP_NS)  # a late one is nothing new either
@@ -89,7 +99,7 @@ def test_of_two_who_say_where_an_object_is_the_one_who_repeats_the_past_is_not_b
         assert sensors.pose("pot")[0][0] == pytest.approx(0.1 + 0.01 * k)
 
 
-def test_an_object_that_nobody_watches_is_not_seen(sensors):
+def test_an_object_that_nobody_watches_is_not_seen(sensors, clock):
     tf(sensors, "object/pot", static=True)
     with pytest.raises(BenchError, match="all of the tf from object/pot to world is static"):
         sensors.pose("pot")
@@ -99,7 +109,7 @@ def test_an_object_that_nobody_watches_is_not_seen(sensors):
     tf(sensors, "marker", at(0.5), 7, parent="camera")
     np.testing.assert_allclose(sensors.pose("pot")[0], [1.6, 0, 0, 1, 0, 0, 0])
     # for as long as the marker is.
-    time.sleep(1.2 * AGE_S)
+    clock.sleep(1.2 * AGE_S)
     tf(sensors, "object/pot", at(0.1), parent="marker", static=True)
     with pytest.raises(BenchError, match="old"):
         sensors.pose("pot")
@@ -148,7 +158,7 @@ def picture(ns):
     return SimpleNamespace(header=SimpleNamespace(stamp=stamp(ns)))
 
 
-def test_a_camera_that_repeats_its_last_picture_has_none(sensors):
+def test_a_camera_that_repeats_its_last_picture_has_none(sensors, clock):
     take = sensors._picture_of("head")
     with pytest.raises(BenchError, match="camera head: nothing has come on /cameras/head/image_ra"):
         sensors.picture("head")
@@ -157,7 +167,7 @@ def test_a_camera_that_repeats_its_last_picture_has_none(sensors):
         sensors.picture("head")
     sensors._info_of("head")("info")
     assert sensors.picture("head")[1] == "info" and sensors.picture_age_s("head") < AGE_S
-    time.sleep(1.2 * AGE_S)
+    clock.sleep(1.2 * AGE_S)
     take(picture(10**9))
     with pytest.raises(BenchError, match=r"camera head: its picture is \d+\.\d\d s old"):
         sensors.picture("head")
@@ -168,7 +178,7 @@ def test_a_camera_that_repeats_its_last_picture_has_none(sensors):
         sensors.picture("nose")
 
 
-def test_contacts_that_are_repeated_or_broken_are_none(sensors, monkeypatch):
+def test_contacts_that_are_repeated_or_broken_are_none(sensors, clock, monkeypatch):
     from hardware import sensors_ros
 
     def decode(data):
@@ -181,7 +191,7 @@ def test_contacts_that_are_repeated_or_broken_are_none(sensors, monkeypatch):
         sensors.contacts()
     sensors._on_contacts(STEP_NS)
     assert sensors.contacts() == ("pairs", STEP_NS)
-    time.sleep(1.2 * AGE_S)
+    clock.sleep(1.2 * AGE_S)
     for data in (STEP_NS, None):
         sensors._on_contacts(data)
         with pytest.raises(BenchError, match=r"no contacts on /standin/state for \d+\.\d\d s"):

@@ -218,7 +218,7 @@ def test_periods_are_those_of_the_arms_time_and_so_are_stamps(world):
     world.ticking = True
     time.sleep(0.2)
     tick(world)
-    assert 0.03e9 < stamps[0] < 0.15e9
+    assert 0.03e9 < stamps[0] <= world.drivers.now_ns() - world._begun_ns
 
 
 def test_diagnostics_are_told_while_the_cell_gets_ready(world, monkeypatch):

@@ -201,7 +201,7 @@ def test_gr00t_bad_answers_move_nothing(what):
         options = slow_options() if "no complete" in why else {}
         begun = time.monotonic()
         verdict, world = drill_world.run(client("gr00t", peer.port, **options))
-        assert time.monotonic() - begun < 3.0
+        assert time.monotonic() - begun < 10.0
         assert verdict.cause.startswith(f"policy error: policy server 127.0.0.1:{peer.port}: ")
         assert re.search(why, verdict.cause), verdict.cause
         assert not world.commands
@@ -211,15 +211,15 @@ def test_gr00t_a_late_answer_is_never_taken_for_a_later_one():
     def late(observation, peer):
         good = gr00t_good(observation, peer)
         if len(peer.seen) == 1:
-            time.sleep(1.5 * peers.DEADLINE_S)
+            time.sleep(1.5)
             good[0]["left_arm"] = good[0]["left_arm"] + 0.01
         return good
 
     with peers.Gr00tPeer(late) as peer:
-        policy = client("gr00t", peer.port, **slow_options())
+        policy = client("gr00t", peer.port, deadline_s=10, first_deadline_s=1.0)
         verdict, world = drill_world.run(policy)
         assert "no complete answer to get_action" in verdict.cause and not world.commands
-        time.sleep(peers.DEADLINE_S)
+        time.sleep(1.0)
         verdict, world = drill_world.run(policy)
         assert verdict.cause.startswith("time limit")
         assert world.commands[24][0] == pytest.approx(10 * peers.STEP_RAD, abs=1e-6)
