@@ -12,9 +12,9 @@ from bench_tasks.errors import UsageError
 from bench_tasks.probes.h2hmem import EXTRA
 from bench_tasks.probes.stream import Asked, Item, Step
 
-__all__ = ["write_dialogue"]
+__all__ = ["NAMES", "write_dialogue"]
 
-_NAMES = {
+NAMES = {
     "UPR": ("Memory Recall", "Unimodal Precise Recall"),
     "CRR": ("Memory Recall", "Cross-modal Related Retrieval"),
     "KR": ("Memory Recall", "Knowledge Resolution"),
@@ -25,6 +25,7 @@ _NAMES = {
     "CD": ("Memory Application", "Conflict Detection"),
     "AR": ("Memory Application", "Answer Refusal"),
 }
+"""Type of question -> what the layout calls its group, and the type itself."""
 
 
 def write_dialogue(steps: Iterable[Step], folder: Path) -> int:
@@ -85,7 +86,7 @@ def _turn(item: Item, images: Path, number: int) -> dict[str, Any]:
 
 
 def _question(asked: Asked, session_of: dict[str, str], now: int, dialogue: str) -> dict[str, Any]:
-    main, sub = _NAMES.get(asked.kind, ("Memory Recall", asked.kind))
+    main, sub = NAMES.get(asked.kind, ("Memory Recall", asked.kind))
     sessions = list(dict.fromkeys(session_of[one] for one in asked.evidence))
     return {
         "question": {"image": "", "text": asked.query.text},

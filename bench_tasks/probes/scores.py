@@ -18,8 +18,8 @@ from bench_tasks.probes.stream import NOT_MENTIONED, Asked, Item, Reply, refusal
 from bench_tasks.reports.stats import wilson
 
 __all__ = [
-    "Overlap", "Score", "best_constant", "bleu_1", "check_splits", "costs", "is_right", "overlap",
-    "score", "split",
+    "Overlap", "Score", "best_constant", "bleu_1", "check_splits", "costs", "in_order", "is_right",
+    "overlap", "score", "split",
 ]  # fmt: skip
 
 
@@ -178,12 +178,13 @@ def split(records: Iterable[Record]) -> dict[str, dict[str, Score]]:
             value = value_of(record.step)  # type: ignore[arg-type]
             if value is not None:
                 groups.setdefault(value, []).append(record)
-        ordered = sorted(groups, key=_in_order)
+        ordered = sorted(groups, key=in_order)
         found[name] = {value: score(groups[value]) for value in ordered}
     return found
 
 
-def _in_order(value: str) -> tuple[float, str]:
+def in_order(value: str) -> tuple[float, str]:
+    """To sort values of a split by: by number where they have one."""
     number = re.match(r"\d+", value)
     return (float(number.group()) if number else -1.0, value)
 

@@ -18,10 +18,21 @@ from bench_tasks.probes.bags import probe_bags, read_bag
 from bench_tasks.probes.phases import Phase, phases_of
 from bench_tasks.probes.player import Record
 from bench_tasks.probes.runs import FORMAT_VERSION, SUFFIX, Run, read_run
-from bench_tasks.probes.scores import Score, best_constant, check_splits, costs, score, split
+from bench_tasks.probes.scores import (
+    Score,
+    best_constant,
+    check_splits,
+    costs,
+    in_order,
+    score,
+    split,
+)
 from bench_tasks.probes.stream import Asked
 
-__all__ = ["Row", "acts", "aligned", "besides", "read_runs", "rows_of", "save_rows", "tables"]
+__all__ = [
+    "Row", "acts", "aligned", "besides", "read_runs", "rows_of", "save_rows", "spread", "tables",
+    "values_of",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -171,14 +182,26 @@ def tables(rows: Sequence[Row], by: Sequence[str] = ("kind",)) -> str:
 def _by(rows: Sequence[Row], name: str) -> list[list[str]]:
     """A line for each value with what each memory had right there, and chance."""
     lines = [[name, *(row.memory for row in rows), "chance", "questions"]]
-    for value in dict.fromkeys(v for row in rows for v in row.by[name]):
+    for value in values_of(rows, name):
         scores = [row.by[name].get(value) for row in rows]
-        first = next(s for s in scores if s is not None)
+        asked = [s for s in scores if s is not None]
         cells = (
             f"{s.accuracy:.0%} ({100 * s.low:.0f}-{100 * s.high:.0f})" if s else "-" for s in scores
         )
-        lines.append([value, *cells, f"{first.chance:.0%}", str(first.count)])
+        lines.append([value, *cells, spread([s.chance for s in asked], "{:.0%}"),
+                      spread([s.count for s in asked])])  # fmt: skip
     return lines
+
+
+def values_of(rows: Sequence[Row], name: str) -> list[str]:
+    """The values of a split that any of the rows has, in order."""
+    return sorted({value for row in rows for value in row.by.get(name, {})}, key=in_order)
+
+
+def spread(numbers: Sequence[float], form: str = "{}") -> str:
+    """One number, or least and greatest: where replies matter, memories are asked other things."""
+    low, high = form.format(min(numbers)), form.format(max(numbers))
+    return low if low == high else f"{low} to {high}"
 
 
 def besides(rows: Sequence[Row]) -> list[list[str]]:

@@ -7,10 +7,19 @@ from html import escape
 from pathlib import Path
 
 from bench_tasks.manifest import PAGE, replaceable, replacing, utc_now
+from bench_tasks.probes.h2hmem_writer import NAMES
 from bench_tasks.probes.runs import Run
 from bench_tasks.probes.scores import Score, is_right
 from bench_tasks.probes.stream import Asked, Item
-from bench_tasks.probes.tables import Row, acts, besides, read_runs, rows_of
+from bench_tasks.probes.tables import (
+    Row,
+    acts,
+    besides,
+    read_runs,
+    rows_of,
+    spread,
+    values_of,
+)
 from bench_tasks.reports.report_parts import bar, document, percent, table, whisker
 
 __all__ = ["page", "write_memory_page"]
@@ -24,6 +33,7 @@ CURVES = {
 _STYLE = """
 h3{margin:22px 0 6px}summary{cursor:pointer;font-weight:650}
 td.heat,th.heat{text-align:right;padding:6px 8px;white-space:nowrap}
+.narrow{font-size:13px}.narrow td{white-space:nowrap}
 .wrong{margin:14px 0 0;border-top:1px solid var(--line);padding-top:10px}
 """
 
@@ -62,12 +72,13 @@ def page(runs: Sequence[Run], title: str) -> str:
 def _probe(name: str, rows: Sequence[Row], runs: Sequence[Run]) -> str:
     parts = [f"<h2>{escape(name)}</h2>"]
     if any(row.total.count for row in rows):
-        parts += [_rates(rows), _heat("By kind of question", "kind", rows)]
+        parts += [_rates(rows), _heat("By kind of question", "kind", rows), _legend(rows)]
         parts += [_heat(text, by, rows) for by, text in CURVES.items()]
     if any(row.more for row in rows):
-        parts += ["<h3>What it measures besides</h3>", _texts(besides(rows))]
+        lines = _texts(besides(rows))
+        parts += ["<h3>What it measures besides</h3>", f"<div class=narrow>{lines}</div>"]
     if any(row.phases for row in rows):
-        parts += ["<h3>Acts</h3>", _texts(acts(rows))]
+        parts += ["<h3>Acts</h3>", f"<div class=narrow>{_texts(acts(rows))}</div>"]
     parts += [_costs(rows), *(_wrong(row.memory, runs) for row in rows)]
     return "".join(parts)
 
@@ -87,31 +98,41 @@ def _rates(rows: Sequence[Row]) -> str:
         )
         for row in rows if (total := row.total).count
     ]  # fmt: skip
-    text, share = next(row.constant for row in rows if row.total.count)
+    constants = [row.constant for row in rows if row.total.count]
+    answers = ", ".join(dict.fromkeys(text for text, _ in constants))
+    share = spread([100 * share for _, share in constants], "{:.0f}\u202f%")
     return (
         f"<div class=card>{''.join(bars)}</div><p class=soft>Bars: share of right answers; lines: "
-        "95\u202f% Wilson interval; the dashed mark: what guessing gets. The best constant answer, "
-        f"{escape(text)}, has {percent(share)}.</p>"
+        "95\u202f% Wilson interval; the dashed mark: what guessing gets. The best constant answer "
+        f"({escape(answers)}) has {share}.</p>"
     )
 
 
 def _heat(title: str, by: str, rows: Sequence[Row]) -> str:
     """A memory in each line, a value in each column; "" where there is but one value."""
-    values = list(dict.fromkeys(value for row in rows for value in row.by.get(by, {})))
+    values = values_of(rows, by)
     if len(values) < 2:
         return ""
     found = [[row.by.get(by, {}).get(value) for value in values] for row in rows]
-    first = [next(s for line in found if (s := line[k]) is not None) for k in range(len(values))]
+    asked = [[s for line in found if (s := line[k]) is not None] for k in range(len(values))]
     head = "".join(f"<th class=heat>{escape(v)}</th>" for v in values)
     lines = [f"<tr><th>memory</th>{head}</tr>"]
     for row, scores in zip(rows, found, strict=True):
         lines.append(f"<tr><td class=name>{escape(row.memory)}</td>{''.join(map(_cell, scores))}"
                      "</tr>")  # fmt: skip
-    for name, cells in (("chance", [percent(s.chance) for s in first]),
-                        ("questions", [str(s.count) for s in first])):  # fmt: skip
+    shares = [spread([100 * s.chance for s in one], "{:.0f}\u202f%") for one in asked]
+    counts = [spread([s.count for s in one]) for one in asked]
+    for name, cells in (("chance", shares), ("questions", counts)):
         told = "".join(f'<td class="heat soft">{cell}</td>' for cell in cells)
         lines.append(f"<tr><td class=soft>{name}</td>{told}</tr>")
     return f"<h3>{title}</h3><div class=card><table>{''.join(lines)}</table></div>"
+
+
+def _legend(rows: Sequence[Row]) -> str:
+    """What letters for kinds of questions stand for."""
+    kinds = [kind for kind in values_of(rows, "kind") if kind in NAMES]
+    told = "; ".join(f"{kind}: {NAMES[kind][1]}" for kind in kinds)
+    return f"<p class=soft>{escape(told)}.</p>" if told else ""
 
 
 def _cell(one: Score | None) -> str:

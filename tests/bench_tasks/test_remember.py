@@ -9,8 +9,10 @@ from html import escape
 import pytest
 
 from bench_tasks.cli import main
-from bench_tasks.probes.stream import Item
-from bench_tasks.probes.tables import read_runs
+from bench_tasks.probes.player import Record
+from bench_tasks.probes.scores import costs, score
+from bench_tasks.probes.stream import Asked, Item, Query, Reply
+from bench_tasks.probes.tables import Row, read_runs, tables
 
 SMALL = "conversations:mode=text,sessions=4,questions=2"
 
@@ -75,12 +77,29 @@ def test_the_page_shows_what_was_right_and_what_the_others_rested_on(played, cap
     text = (tmp_path / "page.html").read_text()
     assert text.startswith("<!doctype html>") and text.endswith("</html>\n")
     assert f"<h2>{SMALL}</h2>" in text and "18/18 <span class=soft>82\u202f% to 100" in text
+    assert "CRR: Cross-modal Related Retrieval; KR: Knowledge Resolution" in text
     assert "none: 12 of 17 answers that were not right" in text and "full: " not in text
     (run,) = (r for r in read_runs(folder) if r.memory == "none")
     said = {r.step.id: r.step.text for r in run.records if isinstance(r.step, Item)}
     first = next(r.step for r in run.asked if r.step.kind == "UPR")
     lines = " / ".join(escape(said[one]) for one in first.evidence)
     assert escape(first.query.text) in text and lines.split(" / ")[0] in text
+
+
+def test_values_are_in_order_and_what_memories_were_asked_may_differ():
+    def row(name, **turns):
+        by = {"turns": {v: score([Record(Asked(Query(f"q{k}", 0, "?", ("a", "b")), "k", "a", 0.5),
+                                         Reply("a")) for k in range(n)])
+                        for v, n in turns.items()}}  # fmt: skip
+        whole = score([])
+        return Row("p", name, 1, 0, whole, by, ("a", 1.0), costs([]), 0.0, {})
+
+    rows = [row("full", **{"30-100 turns": 2, "100-300 turns": 3}),
+            row("none", **{"0-10 turns": 1, "30-100 turns": 4})]  # fmt: skip
+    lines = [" ".join(line.split()) for line in tables(rows, ["turns"]).splitlines()[5:]]
+    assert lines == ["turns full none chance questions", "0-10 turns - 100% (21-100) 50% 1",
+                     "30-100 turns 100% (34-100) 100% (51-100) 50% 2 to 4",
+                     "100-300 turns 100% (44-100) - 50% 3"]  # fmt: skip
 
 
 def test_what_is_about_recordings_says_where_probes_are_scored(played, capsys):
