@@ -300,15 +300,15 @@ class Bench:
         row, aborts = Row(self.name, victim, self.apart), self.aborts()
         end, delay_s = time.monotonic() + 8.0, random.uniform(0.0, 1.5)
         time.sleep(delay_s)
-        while self.speed() < MOVING and time.monotonic() < end:
-            time.sleep(0.02)
         if victim in (INTERRUPT, WHOLE):
             pids = [launch.process.pid]
         else:
             pids = launch.pids(self.robot.victims()[victim])
-        row.speed_at = self.speed()
         self._bag = max(self.run.glob("*/[0-9]*"))  # of one task, by their seeds
-        self.struck_s = time.monotonic()
+        # Nothing that takes a while comes between the look at the arms and the kill.
+        while (speed := self.speed()) <= MOVING and time.monotonic() < end:
+            time.sleep(0.02)
+        row.speed_at, self.struck_s = speed, time.monotonic()
         os.kill(pids[0], signal.SIGINT if victim == INTERRUPT else signal.SIGKILL)
         self._until_gone(launch, row)
         self._watch.look_away()
@@ -371,8 +371,9 @@ class Bench:
         row.cause = score.cause
         run = json.loads((self.run / "run.json").read_text()) if row.states else {}
         row.named = self._names(row.victim, f"{row.cause} {run.get('cause')}")
-        # The arms were being stopped already: that proves nothing.
-        row.void = score.scored or "safety stop" in score.cause
+        # The arms rested, or were being stopped already: that proves nothing.
+        rested = row.speed_at <= MOVING
+        row.void = score.scored or "safety stop" in score.cause or rested
 
     def _names(self, victim: str, cause: str) -> bool:
         known = {
