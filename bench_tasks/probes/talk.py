@@ -10,6 +10,7 @@ What is not of this language (small talk, a published dialogue) has no meaning h
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -18,8 +19,8 @@ import numpy as np
 from bench_tasks.errors import UsageError, unknown
 
 __all__ = [
-    "QUESTIONS", "SENTENCES", "Meaning", "meanings", "put", "say", "state_in_words", "suiting",
-    "variants",
+    "QUESTIONS", "SEEN", "SENTENCES", "Meaning", "counting", "meanings", "only", "put", "say",
+    "state_in_words", "suiting", "variants",
 ]  # fmt: skip
 
 SENTENCES: dict[str, tuple[str, ...]] = {
@@ -42,6 +43,7 @@ SENTENCES: dict[str, tuple[str, ...]] = {
         "I took the {object} and put it {place}.", "I moved the {object}, so it is {place} now.",
     ),
     "put_this": ("I have put this one {place}.", "This one went {place}, I moved it there."),
+    "belongs": ("From now on the {object} belongs {place}.",),
     # What was so before something came in between, and what was seen to be done.
     "was": ("Before, the {object} was {place}.",),
     "saw": ("I saw that somebody {event}.",),
@@ -162,6 +164,33 @@ class Meaning:
     slots: dict[str, str]
 
 
+SEEN = ""
+"""Who speaks where something was seen."""
+
+
+def only(counts: Sequence[str]) -> str:
+    """The sentence that ends a question for which the word of these alone counts.
+
+    `counts` are `SEEN`, a person, or `SEEN` and a person.
+    """
+    said = [f"what {person} says" for person in counts if person != SEEN]
+    return f"Only {' and '.join(['what was seen'] * (SEEN in counts) + said)} counts."
+
+
+def counting(text: str) -> tuple[str, tuple[str, ...] | None]:
+    """A question without its last sentence, if that is one of `only`; and whose word counts."""
+    found = _ONLY.fullmatch(text.strip())
+    if found is None:
+        return text, None
+    question, seen, person = found.groups()
+    return question, (*((SEEN,) if seen else ()), *((person,) if person else ()))
+
+
+_ONLY = re.compile(
+    r"(.+[.?!]) Only (?:(what was seen)(?: and (?=what \w+ says))?)?(?:what (\w+) says)? counts\."
+)
+
+
 def state_in_words(state: dict[str, str]) -> str:
     """Values of attributes, as `suits_given` has them."""
     return " and ".join(f"{value} as {attribute}" for attribute, value in state.items())
@@ -227,6 +256,8 @@ def meanings(text: str, asked: bool = False) -> list[Meaning]:
     Sentences of another language mean nothing and are left out.
     """
     found = []
+    if asked:
+        text, _ = counting(text)
     for sentence in [text.strip()] if asked else re.split(r"(?<=[.?!])\s+", text.strip()):
         for kind, pattern in _patterns(asked):
             match = pattern.fullmatch(sentence)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 from functools import cache
 
 from bench_tasks.errors import BenchError, UsageError, unknown
@@ -56,12 +57,28 @@ def names(embodiment: str | None = FR3_PAIR, apart: bool = False) -> list[str]:
 
 def known(name: str) -> bool:
     """Whether there is a task called `name`."""
-    return name in _registry()
+    return name in _registry() or "_rumours" in name and _with_rumours(name) is not None
 
 
 def get(name: str) -> Task:
-    """The task called `name`; UsageError lists the valid names."""
-    registry = _registry()
-    if name not in registry:
-        raise unknown("task", name, registry)
-    return registry[name]
+    """The task called `name`; UsageError lists the valid names.
+
+    `<probe>_rumours<N>` is a memory probe with so many distractors (`families.rumours`).
+    """
+    task = _registry().get(name) or _with_rumours(name)
+    if task is None:
+        raise unknown("task", name, _registry())
+    return task
+
+
+@cache
+def _with_rumours(name: str) -> Task | None:
+    from bench_tasks.tasks.families.memory import MOST_RUMOURS, MemoryTask
+
+    base, _, count = name.rpartition("_rumours")
+    task = _registry().get(base)
+    if not isinstance(task, MemoryTask):
+        return None
+    if not re.fullmatch("[1-9][0-9]*", count) or int(count) > MOST_RUMOURS:
+        raise UsageError(f"{name}: rumours must be from 1 to {MOST_RUMOURS}, got {count!r}")
+    return task.with_rumours(int(count))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from bench_tasks.probes.talk import put
 from bench_tasks.tasks.base import (
     Ask,
     Check,
@@ -40,6 +41,8 @@ SIGN, SIGN_MAT = "white_block", "gray_mat"
 SIGN_M, SIGN_MAT_M = (0.36, 0.1), (0.40, -0.08)
 ASIDE_M = ((0.66, 0.24), (0.66, 0.0), (0.66, -0.24))
 NOTHING = "nothing"
+OTHERS = ("yellow_block", "orange_block", "black_block")
+"""Blocks that only people speak of."""
 
 
 def _free(scene: Scene) -> str:
@@ -95,12 +98,21 @@ class MovedWhileAway(MemoryTask):
             reach={name: nearest_first(poses[name]) for name in BLOCKS},
         )  # fmt: skip
 
+    def rumour(self, rng: np.random.Generator, own: bool) -> str:
+        """Where one of the blocks is or was, or another thing."""
+        names = BLOCKS if own else OTHERS
+        name, mat = names[int(rng.integers(len(names)))], list(MATS)[int(rng.integers(len(MATS)))]
+        kind = ("lies", "was")[int(rng.integers(2))]
+        return put(kind, 0, object=name_of(name), place=f"on the {name_of(mat)}")
+
     def prologue(self, scene: Scene) -> tuple[Happening, ...]:
         """They are seen; people talk while nobody looks; they are seen again."""
         away = {name: tuple(pose) for name, pose in scene.params["away"].items()}
+        # The last that was seen is compared with the first.
+        later, first = self.talk_in_two(scene)
         return (
-            Wait(0.2), Show("before"), self.talk(scene), *([MoveObjects(away)] if away else []),
-            Wait(0.3), Show("after"), self.asked(scene),
+            Wait(0.2), Show("before"), first, *([MoveObjects(away)] if away else []), Wait(0.3),
+            Show("after"), *later, self.asked(scene),
         )  # fmt: skip
 
     def sights(self, view: View) -> tuple[str, ...]:

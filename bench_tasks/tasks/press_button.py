@@ -117,6 +117,13 @@ class PressButton(MemoryTask):
             "shown_by": rng.permutation(most).tolist(),
         }
 
+    def rumour(self, rng: np.random.Generator, own: bool) -> str:
+        """That somebody put the block on one of the mats, or another block."""
+        did = _did(list(MATS_M)[int(rng.integers(len(MATS_M)))])
+        if not own:
+            did = did.replace("red", ("green", "blue", "white")[int(rng.integers(3))])
+        return f"I saw that {did}."
+
     def prologue(self, scene: Scene) -> tuple[Happening, ...]:
         """The block comes and goes, people talk, and it is asked how often."""
         half = scene.params["half_m"]
@@ -125,7 +132,8 @@ class PressButton(MemoryTask):
             return MoveObjects({BLOCK: tuple(upright(*at, half).tolist())})
 
         shown: list[Happening] = []
-        for mat in scene.params["shown"]:
+        # Recordings of version 1 have one mat.
+        for mat in scene.params.get("shown", [MAT] * int(scene.params["times"])):
             shown += [put(MATS_M[mat]), Wait(0.1), Show("on"), put(ASIDE_M), Wait(0.1), Show("off")]
         return (Show("before"), *shown, self.talk(scene), self.asked(scene))
 

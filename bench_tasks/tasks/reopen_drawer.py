@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from bench_tasks.probes.talk import put
 from bench_tasks.tasks.base import (
     Ask,
     Check,
@@ -29,6 +30,10 @@ SLOT_X_M = 0.54
 BEHIND_M = 0.003
 """Half of this is between a closed drawer and the stop of its slot."""
 PULL_M, OPEN_M, SEEN_OPEN_M, CLOSED_M = 0.075, 0.055, 0.03, 0.012
+
+
+OTHERS = ("kitchen_drawer", "window", "left_door")
+"""What only people speak of."""
 
 
 def _slot(drawer: str) -> str:
@@ -74,6 +79,12 @@ class ReopenDrawer(MemoryTask):
             self.drawn(rng, target=target, closed_x_m=float(closed)),
             reach={name: nearest_first(pose) for name, pose in poses.items()},
         )
+
+    def rumour(self, rng: np.random.Generator, own: bool) -> str:
+        """Which of the drawers is or was open, or another thing."""
+        names = list(DRAWERS) if own else OTHERS
+        kind = ("lies", "was")[int(rng.integers(2))]
+        return put(kind, 0, object=name_of(names[int(rng.integers(len(names)))]), place="open")
 
     def prologue(self, scene: Scene) -> tuple[Happening, ...]:
         """The open one is seen and closed, people talk, and it is asked about."""

@@ -88,17 +88,25 @@ class WatchThenRepeat(MemoryTask):
             reach={block: nearest_first(pose) for block, pose in poses.items()},
         )  # fmt: skip
 
+    def rumour(self, rng: np.random.Generator, own: bool) -> str:
+        """That somebody put one of the blocks on the mat or took it off, or another one."""
+        names = BLOCKS if own else ("yellow_block", "white_block", "black_block")
+        event = (_did, _undid)[int(rng.integers(2))]
+        return f"I saw that somebody {event(names[int(rng.integers(len(names)))])}."
+
     def prologue(self, scene: Scene) -> tuple[Happening, ...]:
         """It is shown and undone, people talk, and the order is asked."""
         shown: list[Happening] = []
         for block in scene.params["order"]:
             on = MoveObjects({block: tuple(scene.params["on"][block])})
             shown += [on, Wait(0.1), Show(f"{block} comes")]
-        for block in scene.params["back_order"]:
+        for block in scene.params.get("back_order", BLOCKS):  # All at once in version 1.
             back = MoveObjects({block: tuple(scene.params["back"][block])})
             shown += [back, Wait(0.1), Show(f"{block} goes")]
+        # Of what was done twice the first time counts.
+        before, then = self.talk_in_two(scene)
         return (
-            Show("before"), *shown, Wait(0.2), Show("after"), self.talk(scene), self.asked(scene)
+            *before, Show("before"), *shown, Wait(0.2), Show("after"), then, self.asked(scene)
         )
 
     def drawn_after(self, rng: np.random.Generator) -> dict[str, Any]:

@@ -10,8 +10,8 @@ from bench_tasks.probes.stream import Item, Picture
 from bench_tasks.probes.talk import meanings
 
 __all__ = [
-    "LASTS", "OF_HIMSELF", "SAID", "SEEN", "Fact", "FactList", "Facts", "Looks", "facts_beside",
-    "facts_of", "rank",
+    "LASTS", "OF_HIMSELF", "SAID", "SEEN", "Fact", "FactList", "Facts", "Looks", "SaidBy",
+    "facts_beside", "facts_of", "rank",
 ]  # fmt: skip
 
 Looks = Callable[[Picture], tuple[str, ...]]
@@ -104,20 +104,34 @@ class FactList:
         ]  # fmt: skip
 
 
+class SaidBy:
+    """Of other facts those that certain speakers told, in the order in which they did."""
+
+    def __init__(self, facts: Facts, speakers: Iterable[str]) -> None:
+        """Whose word counts."""
+        self._facts, self._speakers = facts, frozenset(speakers)
+
+    def find(self, relation: str, subject: str | None = None, value: str | None = None
+             ) -> list[Fact]:
+        """As of `Facts`."""
+        found = self._facts.find(relation, subject, value)
+        return sorted((f for f in found if f.speaker in self._speakers), key=lambda f: f.stamp_ns)
+
+
 def _facts(
     kind: str, slots: dict[str, str], item: Item, shown: Item | None, looks: Looks
 ) -> list[Fact]:
     who = item.speaker
 
     def fact(relation: str, subject: str, value: str, *beside: str) -> Fact:
-        ends = kind in ("changed", "put")
+        ends = kind in ("changed", "put", "belongs")
         return Fact(relation, subject, value, item.id, who, item.stamp_ns, beside, ends)
 
     if kind in ("has", "changed"):
         return [fact(slots["attribute"], who, slots["value"])]
     if kind == "told":
         return [fact(slots["attribute"], slots["person"], slots["value"])]
-    if kind in ("lies", "put", "was"):
+    if kind in ("lies", "put", "was", "belongs"):
         return [fact("place", slots["object"], slots["place"])]
     if kind == "saw":
         return [fact("did", "somebody", slots["event"])]

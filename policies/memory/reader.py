@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from bench_tasks.probes.stream import Item, Query, Reply, refusal_of
-from bench_tasks.probes.talk import meanings, state_in_words, suiting
-from policies.memory.facts import SEEN, Fact, FactList, Facts, Looks, facts_of, rank
+from bench_tasks.probes.talk import counting, meanings, state_in_words, suiting
+from policies.memory.facts import SEEN, Fact, FactList, Facts, Looks, SaidBy, facts_of, rank
 from policies.memory.wager import bet, is_wager
 
 __all__ = ["RuleReader", "answer_from"]
@@ -33,6 +33,9 @@ def answer_from(query: Query, facts: Facts) -> Reply:
     if is_wager(query):
         return bet(query, lambda plain: answer_from(plain, facts))
     asked = meanings(query.text, asked=True)
+    _, counts = counting(query.text)
+    if counts is not None:
+        facts = SaidBy(facts, counts)
     found: Found = ("", [])
     if asked and asked[0].kind == "cloze":
         found = _completed(facts, asked[0].slots, query.choices)

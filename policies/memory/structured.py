@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bench_tasks.probes.stream import Item, Query, Reply
-from bench_tasks.probes.talk import meanings
+from bench_tasks.probes.talk import counting, meanings
 from policies.memory.facts import Fact
 from policies.memory.graph import Graph
 from policies.memory.rag import RagMemory, RagOptions
@@ -50,7 +50,9 @@ class StructuredMemory(RagMemory):
         """From the facts, if the question is understood and they are read by rules."""
         self.settle()
         if isinstance(self.reader, RuleReader) and meanings(query.text, asked=True):
-            return answer_from(query, self.believed)
+            # Where it is told whose word counts, it is not to be learned.
+            told = counting(query.text)[1] is not None
+            return answer_from(query, self.graph if told else self.believed)
         return super().answer(query)
 
     def recall(self, query: Query) -> list[Item]:

@@ -16,6 +16,7 @@ import numpy as np
 import bench_tasks.tasks as tasks
 from bench_tasks.errors import BenchError, UsageError
 from bench_tasks.probes.stream import Item, Picture, Query
+from bench_tasks.probes.talk import counting
 from bench_tasks.protocols import Memory
 from bench_tasks.tasks.base import Ask, Task
 from bench_tasks.view import View
@@ -206,7 +207,11 @@ class RememberingPlanner:
         assert self._memory is not None
         tell = getattr(self._memory, "tell", None)
         if tell is not None:
-            tell([one.id for one in self._items if any(text in one.text for text in evidence)])
+            _, counts = counting(query.text)
+            tell([
+                one.id for one in self._items if counts is None or one.speaker in counts
+                if any(text in one.text for text in evidence)
+            ])  # fmt: skip
         return self._memory.answer(query)
 
     def _instruction(self) -> list[Item]:

@@ -104,3 +104,27 @@ AFTER: dict[str, Callable[[list[Line], str], str]] = {
     "watch_then_repeat": taken_off, "battery_try": first_tried, "blocks_ranking_try": first_tried,
 }  # fmt: skip
 """Memory probe -> what it asks in the end, given the sentences and the question."""
+
+
+def belongs(lines: list[Line], instruction: str) -> str:
+    said = "From now on the red block belongs "
+    told = [words for speaker, words in lines if speaker == "Ana" and words.startswith(said)]
+    if not told:
+        return put_back_block(lines, instruction)
+    return told[-1].removeprefix(said).rstrip(".")
+
+
+def right_by_ana(lines: list[Line], instruction: str) -> str:
+    told = [words for speaker, words in lines if speaker == "Ana" and words.endswith(" is right.")]
+    known = ("The green mat", "The blue mat", "The yellow mat", "The purple mat", "The order red",
+             "The order green red", "The order green blue")  # fmt: skip
+    return [w for w in told if w.startswith(known)][-1].removeprefix("The ").removesuffix(
+        " is right."
+    )
+
+
+def amid_rumours(name: str) -> Callable[[list[Line], str], str]:
+    """The same where Ana may overrule what was seen or tried."""
+    others = {"put_back_block": belongs, "battery_try": right_by_ana,
+              "blocks_ranking_try": right_by_ana}  # fmt: skip
+    return others.get(name, SOLVERS[name])

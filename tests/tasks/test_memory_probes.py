@@ -10,14 +10,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from memory_solver import AFTER, SOLVERS, Line
+from memory_solver import AFTER, SOLVERS, Line, amid_rumours
 
 from bench_tasks import tasks
 from bench_tasks.bags.recording import HashSink
 from bench_tasks.diagnosis import diagnose
 from bench_tasks.episode import run_episode
+from bench_tasks.errors import UsageError
 from bench_tasks.probes.stream import Item, Query
-from bench_tasks.probes.talk import meanings
+from bench_tasks.probes.talk import counting, meanings
 from bench_tasks.tasks.base import Ask, MoveObjects, Show, Task, Tell
 from bench_tasks.tasks.families.memory import MATS, MemoryTask
 from bench_tasks.tasks.families.trying import TryTask
@@ -161,6 +162,19 @@ def touching_the_table(scene: Scene, state: WorldState) -> tuple[Scene, WorldSta
     )
 
 
+@pytest.mark.parametrize(("name", "why"), [
+    ("put_back_block_rumours0", "rumours must be from 1 to 500, got '0'"),
+    ("put_back_block_rumours501", "rumours must be from 1 to 500, got '501'"),
+    ("put_back_block_rumours", "rumours must be from 1 to 500, got ''"),
+    ("lift_pot_rumours4", "unknown task 'lift_pot_rumours4'"),
+])  # fmt: skip
+def test_how_many_rumours_is_said_by_the_name(name, why):
+    with pytest.raises(UsageError, match=why):
+        tasks.get(name)
+    assert tasks.get("put_back_block_rumours7").rumours == 7
+    assert tasks.get("put_back_block").rumours == 0
+
+
 def test_every_probe_is_tested():
     probes = [n for n in tasks.names(None, apart=True) if isinstance(tasks.get(n), MemoryTask)]
     assert set(probes) | {"cover_blocks", "cover_blocks_told"} == {
@@ -213,10 +227,12 @@ def remembered(one: Drawn, kind: str) -> str:
     lines = [*one.lines, *one.now]
     for k, (who, words) in enumerate(lines):
         memory.observe(Item(f"{k}", k, "one", who, words))
-    if kind == "oracle":
-        memory.tell([str(k) for k, (_, words) in enumerate(lines)
-                     if any(e in words for e in one.ask.evidence)])  # fmt: skip
     text = one.ask.wording or one.ask.question.text
+    if kind == "oracle":
+        _, counts = counting(text)
+        memory.tell([str(k) for k, (who, words) in enumerate(lines)
+                     if (counts is None or who in counts)
+                     and any(e in words for e in one.ask.evidence)])  # fmt: skip
     reply = memory.answer(Query("q", 10**9, text, one.choices))
     memory.close()
     return reply.text
@@ -232,9 +248,47 @@ def test_every_memory_answers_and_only_a_short_one_forgets(drawn, kind):
             assert right == 3
 
 
-def test_the_control_needs_no_memory(name, world):
-    told = tasks.get(f"{name}_told")
-    scene, state = touching_the_table(*world.reset(told.name, 0))
+@pytest.fixture(scope="module")
+def amid(name, world) -> list[Drawn]:
+    """The first draws of the probe with rumours."""
+    if name == "cover_blocks":
+        pytest.skip("nobody talks there")
+    scene, state = touching_the_table(*world.reset(name, 0))
+    return [draw(tasks.get(f"{name}_rumours40"), scene, state, seed) for seed in range(16)]
+
+
+def test_rumours_count_for_nothing_and_mislead_who_goes_by_them(name, amid):
+    for one in amid:
+        assert len(one.scene.params["chatter"]) >= 80
+        assert amid_rumours(name)(list(one.lines), one.scene.instruction) == one.gold
+        after = one.after.ask.question.text.split("?")[0] + "?"
+        assert AFTER[name](list(one.after.lines), after) == one.after.gold
+        assert "counts" in one.scene.instruction
+        for each in (one, one.after):
+            _, counts = counting(each.ask.question.text)
+            assert each.replied(each.lines) == each.gold, "who is told whose word counts"
+            assert each.replied([w for w in each.lines if w[0] not in counts]) not in each.choices
+            assert each.replied(each.now) not in each.choices, "it needs a memory"
+    naive = [READER.answer(Query("q", 10**9, counting(one.ask.question.text)[0], one.choices), [
+        Item(f"{k}", k, "", *line) for k, line in enumerate(one.lines)
+    ]).text for one in amid]  # fmt: skip
+    wrong = sum(text != one.gold for text, one in zip(naive, amid, strict=True))
+    assert wrong > len(amid) / 3, "whose word counts makes a difference"
+    golds = Counter(one.gold for one in amid)
+    chance = amid[0].ask.chance
+    most = chance + 3.5 * math.sqrt(chance * (1 - chance) / len(amid))
+    assert max(golds.values()) / len(amid) < most, golds
+    for kind, right in (("oracle", 3), ("structured", 3), ("none", 0)):
+        for few in (amid[:3], [one.after for one in amid[:3]]):
+            assert sum(remembered(one, kind) == one.gold for one in few) == right, kind
+
+
+@pytest.mark.parametrize("rumours", ["", "_rumours40"])
+def test_the_control_needs_no_memory(name, world, rumours):
+    if rumours and name == "cover_blocks":
+        pytest.skip("nobody talks there")
+    told = tasks.get(f"{name}_told{rumours}")
+    scene, state = touching_the_table(*world.reset(f"{name}_told", 0))
     for seed in range(20):
         one = draw(told, scene, state, seed)
         assert one.replied(one.now) == one.gold

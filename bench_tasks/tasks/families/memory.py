@@ -7,11 +7,13 @@ control of a probe, the instruction tells what would have to be remembered.
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
-from bench_tasks.probes.talk import say
+from bench_tasks.probes.talk import SEEN, only, say
 from bench_tasks.probes.words import ATTRIBUTES, EVENTS, OBJECTS, PERSONS, PLACES, SMALL_TALK
 from bench_tasks.tasks.base import (
     Ask,
@@ -24,12 +26,13 @@ from bench_tasks.tasks.base import (
     Tell,
     Wait,
 )
+from bench_tasks.tasks.families.rumours import amid, rule
 from bench_tasks.view import View
 from bench_tasks.vocabulary import Question, Scene, SkillCall
 
 __all__ = [
-    "AFTER", "MATS", "MAT_M", "MemoryTask", "carried_to", "chatter", "lies_on", "lifted", "name_of",
-    "put_down_on", "standing_on_mat",
+    "AFTER", "MATS", "MAT_M", "MOST_RUMOURS", "MemoryTask", "carried_to", "chatter", "lies_on",
+    "lifted", "name_of", "put_down_on", "standing_on_mat",
 ]  # fmt: skip
 
 MAT_M = 0.10
@@ -41,6 +44,7 @@ MATS = {
 
 AFTER = "afterwards"
 """Name of the question that is asked once the arms are done."""
+MOST_RUMOURS = 500
 
 
 def chatter(rng: np.random.Generator, count: int) -> list[list[str]]:
@@ -115,6 +119,10 @@ class MemoryTask(Task):
     """Whether the instruction tells what would have to be remembered: the control."""
     lines: ClassVar[int] = 40
     """So many things are said before the arms may move."""
+    rumours: int = 0
+    """So many more are said that are like what counts, and do not count."""
+    counts: ClassVar[tuple[str, ...]] = (SEEN,)
+    """Whose word counts where there are rumours."""
 
     def asked(self, scene: Scene) -> Ask:
         """What must be remembered."""
@@ -122,9 +130,14 @@ class MemoryTask(Task):
 
     def question(
         self, text: str, choices: tuple[str, ...], gold: str, evidence: tuple[str, ...],
-        name: str = "remembered",
+        name: str = "remembered", counts: Sequence[str] = (),
     ) -> Ask:
-        """A question with one right answer among choices of which each is as likely."""
+        """A question with one right answer among choices of which each is as likely.
+
+        Where there are rumours, with whose word `counts`, by default the task's.
+        """
+        if self.rumours:
+            text = f"{text} {only((SEEN,) if self.told else counts or self.counts)}"
         question = Question(name, text, {"answer": choices})
         return Ask(question, {"answer": gold}, 1.0 / len(choices), evidence)
 
@@ -139,10 +152,31 @@ class MemoryTask(Task):
     def drawn(self, rng: np.random.Generator, **params: Any) -> dict[str, Any]:
         """The layout's parameters with what people will say, and what is asked in the end."""
         (later,) = rng.spawn(1)  # Of its own: what is drawn before and behind stays as it is.
-        return {
+        found = {
             **params, "chatter": chatter(rng, self.lines), **self.drawn_after(later),
             "chatter_after": chatter(later, self.lines),
         }  # fmt: skip
+        if self.rumours:
+            for key, decrees in (("chatter", self.decrees(params)), ("chatter_after", ())):
+                found[key] = amid(
+                    later, found[key], self.rumours, self.rumour, self.counts, decrees
+                )
+        return found
+
+    def with_rumours(self, count: int) -> MemoryTask:
+        """The same task with so many distractors, under a name of its own."""
+        task = copy.copy(self)
+        task.rumours, name = count, f"{self.name}_rumours{count}"
+        task.__dict__ |= {"name": name, "summary": f"{self.summary}; {count} rumours"}
+        return task
+
+    def rumour(self, rng: np.random.Generator, own: bool) -> str:
+        """A sentence like those that count, of the very thing or of others."""
+        raise NotImplementedError
+
+    def decrees(self, params: dict[str, Any]) -> Sequence[str]:
+        """What the one person says in turn whose word counts."""
+        return ()
 
     def drawn_after(self, rng: np.random.Generator) -> dict[str, Any]:
         """More parameters, for what is asked in the end."""
@@ -150,11 +184,19 @@ class MemoryTask(Task):
 
     def instructed(self, text: str, *history: str) -> str:
         """What the planner is told; in the control with sentences on what was."""
-        return " ".join((text, *history)) if self.told else text
+        if self.told:
+            return " ".join((text, *history))
+        return f"{text} {rule(self.counts)}" if self.rumours else text
 
-    def talk(self, scene: Scene, params: str = "chatter") -> Happening:
+    def talk(self, scene: Scene, params: str = "chatter") -> Tell:
         """People talk."""
         return Tell(tuple((who, words) for who, words in scene.params[params]))
+
+    def talk_in_two(self, scene: Scene) -> tuple[tuple[Tell, ...], Tell]:
+        """Half of the talk where there are rumours, and the rest of it."""
+        lines = self.talk(scene).lines
+        half = len(lines) // 2 if self.rumours else 0
+        return (Tell(lines[:half]),) if half else (), Tell(lines[half:])
 
     def asked_after(self, view: View) -> Ask | None:
         """What is asked once the arms are done, in this state; None where there is nothing to ask.

@@ -17,6 +17,7 @@ from bench_tasks.tasks.base import Ask, Check, Goal, Happening, MoveObjects, Tel
 from bench_tasks.tasks.families.carry import Carry, Step, done, next_steps
 from bench_tasks.tasks.families.layouts import upright
 from bench_tasks.tasks.families.memory import AFTER, MemoryTask, lifted
+from bench_tasks.tasks.families.rumours import OPERATOR, overruled
 from bench_tasks.view import View
 from bench_tasks.vocabulary import ARMS, Event, Scene
 
@@ -25,8 +26,12 @@ __all__ = ["SIGN", "SIGN_M", "TryTask"]
 SIGN = "white_block"
 SIGN_M, SIGN_AWAY_M = (0.30, 0.10), (0.30, -0.10)
 WITHIN_M = 0.045
-SPEAKER = "Ana"
 AGAIN = "Now put it where it was right, at once."
+
+
+def first_right(scene: Scene) -> str:
+    """What is right while it is tried."""
+    return scene.params.get("rights", [scene.params["right"]])[0]
 
 
 class Told:
@@ -38,9 +43,10 @@ class Told:
 
     def on_event(self, event: Event) -> None:
         """Note which option it was of."""
-        for _, words, *_ in event.data["lines"] if event.kind == "said" else ():
+        lines = event.data["lines"] if event.kind == "said" else ()
+        for speaker, words, *_ in lines[:1]:  # Later ones are talk, see `TryTask.react`.
             option, _, rest = words.removeprefix("The ").rpartition(" is ")
-            if rest in ("right.", "wrong."):
+            if speaker == OPERATOR and rest in ("right.", "wrong."):
                 self.tried.append(option)
 
     def on_state(self, view: View) -> None:
@@ -54,6 +60,7 @@ class Told:
 class TryTask(MemoryTask):
     """`places` are the options, and where (x, y) m the `thing` is brought for each."""
 
+    counts = (OPERATOR,)
     time_limit_s = 120.0
     thing: ClassVar[str]
     places: ClassVar[dict[str, tuple[float, float]]]
@@ -67,7 +74,21 @@ class TryTask(MemoryTask):
     def drawn(self, rng: np.random.Generator, **params: Any) -> dict[str, Any]:
         """Which option is right, and which one the expert tries first."""
         first, right = (int(rng.integers(len(self.places))) for _ in range(2))
-        return super().drawn(rng, **params, first=first, right=list(self.places)[right])
+        options = list(self.places)
+        rights = [options[right]]
+        if self.rumours and not self.told:
+            rights = overruled(rng.spawn(1)[0], rights[0], options)
+        return super().drawn(rng, **params, first=first, right=rights[-1], rights=rights)
+
+    def rumour(self, rng: np.random.Generator, own: bool) -> str:
+        """That one of the options is right or wrong, or another thing."""
+        options = list(self.places) if own else ["black mat", "order white green", "old battery"]
+        word = ("right", "wrong")[int(rng.integers(2))]
+        return f"The {options[int(rng.integers(len(options)))]} is {word}."
+
+    def decrees(self, params: dict[str, Any]) -> list[str]:
+        """What is right from now on, whatever was when it was tried."""
+        return [f"The {option} is right." for option in params["rights"][1:]]
 
     def tried(self, view: View) -> str | None:
         """The option that the thing stands for, let go; None when for none."""
@@ -88,13 +109,13 @@ class TryTask(MemoryTask):
         option = self.tried(view)
         if option is None or self.second(view):
             return ()
-        right = option == view.scene.params["right"]
-        said = Tell(((SPEAKER, f"The {option} is {'right' if right else 'wrong'}."),))
+        right = option == first_right(view.scene)
+        said = Tell(((OPERATOR, f"The {option} is {'right' if right else 'wrong'}."),))
         back = {self.thing: (*self.begin_m, self._half(view, self.thing))}
         if right:
             back[SIGN] = (*SIGN_AWAY_M, self._half(view, SIGN))
         moved = MoveObjects({name: tuple(upright(*at).tolist()) for name, at in back.items()})
-        more = (self.talk(view.scene), Tell(((SPEAKER, AGAIN),))) if right else ()
+        more = (self.talk(view.scene), Tell(((OPERATOR, AGAIN),))) if right else ()
         return (said, moved, Wait(0.3), *more)
 
     def _half(self, view: View, name: str) -> float:
@@ -161,7 +182,7 @@ class TryTask(MemoryTask):
 
     def stages(self, scene: Scene) -> tuple[Check, ...]:
         """Carried, found out, carried again."""
-        right = scene.params["right"]
+        right = first_right(scene)
         return (
             Check("carried", lambda v: lifted(v, self.thing)),
             Check("found out", lambda v: self.tried(v) == right, after=("carried",)),

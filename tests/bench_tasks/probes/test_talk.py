@@ -8,7 +8,17 @@ import numpy as np
 import pytest
 
 from bench_tasks.errors import UsageError
-from bench_tasks.probes.talk import QUESTIONS, SENTENCES, Meaning, meanings, put, say, variants
+from bench_tasks.probes.talk import (
+    QUESTIONS,
+    SENTENCES,
+    Meaning,
+    counting,
+    meanings,
+    only,
+    put,
+    say,
+    variants,
+)
 
 SLOTS = {
     "attribute": "favourite drink", "value": "cold ginger tea", "person": "Okafor",
@@ -60,3 +70,11 @@ def test_what_could_not_be_read_again_is_not_said():
         put("who", 0, event="left. It")
     with pytest.raises(UsageError, match="person must be one word, got 'Mrs Okafor'"):
         put("reason", 0, event="left", person="Mrs Okafor")
+
+
+@pytest.mark.parametrize("counts", [("",), ("Ana",), ("", "Ana")])
+def test_whose_word_counts_ends_a_question_and_is_no_part_of_it(counts):
+    plain = put("place", 0, object="red block")
+    assert counting(f"{plain} {only(counts)}") == (plain, counts)
+    assert meanings(f"{plain} {only(counts)}", asked=True) == meanings(plain, asked=True)
+    assert counting(plain) == (plain, None)
