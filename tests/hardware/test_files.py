@@ -1,5 +1,6 @@
 """Every value of every file of a robot, one after the other, made into what nobody can mean."""
 
+import json
 import math
 import pickle
 from importlib.resources import files
@@ -13,6 +14,7 @@ from bench_tasks.errors import UsageError
 from hardware.franka import calibration
 from hardware.franka.cell import read_cell as read_franka
 from hardware.safety.limits import read_limits
+from hardware.unitree import joints
 from hardware.unitree.cell import read_cell as read_unitree
 
 READERS = {
@@ -27,7 +29,8 @@ NO_TEXT = (*OTHERS, True, 0, 1.5, " ", "a b", "\n")
 NO_FLAG = (*OTHERS, 0, 1, "true", "", 1.0)
 NEARLY_0 = (1e-9, -1e-9, 0)
 MAY_BE_0 = {"position_rad", "near_lower", "near_upper", "gripper_opening_m", "workspace_m",
-            "distance_m", "friction_nm", "payload", "domain", "pose"}  # fmt: skip
+            "distance_m", "friction_nm", "payload", "domain", "pose", "q",
+            "grip_m", "seen"}  # fmt: skip
 MAY_BE_EMPTY = {"python", "calibration", "topic", "accept_cyclonedds"}
 MAY_HOLD_SPACES = {"python", "calibration"}
 MAY_BE_LEFT_OUT = {"cameras"}
@@ -139,3 +142,32 @@ def test_no_calibration_is_taken_that_no_camera_can_have(monkeypatch):
     refused(put(MOUNTS, near, 2.0), "cameras.left_wrist.pose must be from 0 to 1 m away, got 2.")
     refused(put(MOUNTS, ("cameras", "head", "pose", 3), 0.3), "unit quaternion, got one of length")
     refused(put(MOUNTS, ("cameras", "a b"), MOUNTS["cameras"]["head"]), "a key in cameras must be")
+
+
+POSE = [0.1, -0.1, 0.75, 0.5, -0.5, 0.5, -0.5]
+LOOKS = {
+    calibration: {
+        "format_version": 1, "camera": "head", "arm": "left", "grip_m": 0.02,
+        "looks": [{"q": [0.1] * 14, "opening": [0.02, 0.08], "seen": POSE}] * 2,
+    },
+    joints: {"format_version": 1, "arm": "left", "looks": [{"q": [0.1] * 17, "seen": POSE}] * 2},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("module", LOOKS, ids=["franka", "unitree"])
+def test_no_look_is_taken_that_nobody_can_have_had(module, tmp_path):
+    path, taken = tmp_path / "looks.json", []
+    path.write_text(json.dumps(LOOKS[module]))
+    assert module.read_evidence(path).q.shape[0] == 2
+    for at, value, raw in nonsense(LOOKS[module]):
+        path.write_text(json.dumps(raw))
+        try:
+            module.read_evidence(path)
+        except UsageError as error:
+            assert "\n" not in str(error) and "looks.json" in str(error)
+            continue
+        taken.append((at, value))
+    # A hand that says millimetres is found by the check-up; one look less is another recording.
+    assert {at[2] if at[2:] else at for at, _ in taken} <= {"opening", ("looks",), ("looks", 0),
+                                                           ("looks", 1)}, taken  # fmt: skip
+    assert all(math.isfinite(value) for at, value in taken if "opening" in at), taken
