@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 from bench_tasks.vocabulary import ARMS, ActionChunk, WorldState
 from hardware.safety.limits import Limits
 from hardware.safety.motion import Moving, brake, breach
+from hardware.safety.sent import MOST_LEAD, SAME, Sent
 
 __all__ = ["MOST_GAP", "Plan"]
 
@@ -24,15 +26,8 @@ IGNORED_PERIODS, SLOWING = 5, 0.9
 does not listen; heartbeats cease (see `Plan.heeded`)."""
 RUNNING_RAD_S = 0.1
 """Joints that are measured to move faster, so long after they were to be at rest, run away."""
-SAME = 1e-6
-"""Numbers of actions that differ by no more are the same."""
 MOST_GAP = 250
 """A state that claims to be farther from the one before is not believed."""
-MOST_LEAD = 5
-"""A robot that is later than that is not one to be commanded at this rate."""
-QUIET_PERIODS, MOST_QUIET = 500, 8000
-"""After so many periods of motion in which the lead sufficed a smaller one is tried; it is twice as
-many each time that was too small."""
 
 
 class Plan:
@@ -50,16 +45,7 @@ class Plan:
         self._lag = int(limits.measured["lag_s"] / limits.period_s + 1e-6)
         self.rows, self.seq = np.zeros((0, limits.size)), 0
         """What the arms do from state `seq` on; it ends at rest."""
-        self.lead = limits.lead_periods if realtime else 0
-        """At most so many periods later the robot does what it is sent: till then what was before.
-
-        All that is sent begins with that, so that it is the same whenever it comes until then.
-        """
-        self._missed, self._next_lead = False, self.lead
-        """Whether the newest state is not as it was sent; the lead from the next state on."""
-        self._quiet, self._patience = 0, QUIET_PERIODS
-        self._calm = MOST_LEAD
-        """States running that were as sent, since one that no lateness that is learnt explains."""
+        self._sent = Sent(limits.lead_periods if realtime else 0)
         self._seen: tuple[WorldState, list[np.ndarray]] | None = None
         """The newest state that came and what was executed by then, while a later one is presumed
         in its place."""
@@ -67,8 +53,6 @@ class Plan:
         """What is taken to have been executed since."""
         self._strange: list[WorldState] = []
         """The newest states, two at most, if nothing that was sent explains their commands."""
-        self._sent: list[ActionChunk] = []
-        """What was sent last, oldest first."""
         self._stopping = False
         """Whether the rows are a stop."""
         self._ignored: tuple[int, float] | None = None
@@ -77,6 +61,21 @@ class Plan:
         """State from which on what was stopped is at rest."""
         self._running = 0
         """So many states running joints have been measured to move long after that."""
+
+    def __copy__(self) -> Plan:
+        """Independent of this one."""
+        other = object.__new__(type(self))
+        vars(other).update(vars(self), _sent=copy.copy(self._sent))
+        return other
+
+    @property
+    def lead(self) -> int:
+        """At most so many periods later the robot does what it is sent (`Sent.lead`)."""
+        return self._sent.lead
+
+    @lead.setter
+    def lead(self, periods: int) -> None:
+        self._sent.lead = periods
 
     # -- what is seen ----------------------------------------------------------------------------
 
@@ -136,7 +135,7 @@ class Plan:
         before, self._strange = self.newest, self._strange_with(state)
         if self._strange and not self._consistent():
             self.miss(state.seq, age_s)
-            told = self._sent_for(state.seq - 1, 0)
+            told = self._sent.row(state.seq - 1)
             return self._off(self.executed[-1] if told is None else told, state.command)
         self._see_again(state.seq)
         if self._strange and self._strange[0] is not before:
@@ -146,7 +145,8 @@ class Plan:
         else:
             self._execute(*self._between(state))
         self._execute(np.array(state.command))
-        self.state, self.lead = state, max(self.lead, self._next_lead)
+        self.state = state
+        self._sent.look()
         self._look_for_running(state, before, stopped)
         return None
 
@@ -159,7 +159,7 @@ class Plan:
         if not self.realtime or self.state is None or not self.executed:
             return []
         seen = self._seen[1] if self._seen else self.executed
-        if self._late(state.seq, state.command, seen[-1]) is not None:
+        if self._sent.late(state.seq, state.command, seen[-1]) is not None:
             return []
         return [*self._strange[-1:], state]
 
@@ -179,10 +179,10 @@ class Plan:
         if self.state is None or not self.executed or state.seq <= self.state.seq + 1:
             return []
         last, gap = self.executed[-1], state.seq - self.state.seq
-        late = self._late(state.seq, state.command, last) if self.realtime else None
+        late = self._sent.late(state.seq, state.command, last) if self.realtime else None
         if late is None:  # the command changed evenly, for all that is known
             return list(np.linspace(last, state.command, gap + 1)[1:-1])
-        rows = [self._sent_for(seq, late) for seq in range(self.state.seq, state.seq - 1)]
+        rows = [self._sent.row(seq, late) for seq in range(self.state.seq, state.seq - 1)]
         return [last if row is None else row for row in rows]
 
     def miss(self, seq: int, age_s: float | None = None) -> None:
@@ -240,12 +240,11 @@ class Plan:
 
     @property
     def settled(self) -> bool:
-        """Whether the robot does what it was sent, if it ever was later than can be learnt.
+        """Whether commands may come: the robot is not astray (`Sent.settled`).
 
-        As long as orders of before may still reach it, new ones would throw the arms about; while
-        its newest state is doubted nobody knows where they would begin.
+        While its newest state is doubted nobody knows where they would begin.
         """
-        return self._calm >= MOST_LEAD and not self._doubted
+        return self._sent.settled and not self._doubted
 
     @property
     def _doubted(self) -> list[WorldState]:
@@ -260,29 +259,10 @@ class Plan:
         None (0, size) when that cannot be said, since it has not done what it was sent lately.
         """
         assert self.state is not None
-        seq, command = self.state.seq, self.state.command
-        late = self._late(seq, command, self.executed[-2] if len(self.executed) > 1 else command)
-        if late is None:
-            return np.zeros((0, self.limits.size))
-        rows = [self._sent_for(seq + k, late) for k in range(self.lead)]
-        known = [command if row is None else row for row in rows]
-        return np.array(known).reshape(-1, self.limits.size)
-
-    def _late(self, seq: int, command: np.ndarray, before: np.ndarray) -> int | None:
-        """By how many periods what made the `command` of state `seq` was late, after `before`.
-
-        The lead if it may have been so; None when nothing that was sent explains it.
-        """
-        for late in (*range(self.lead, -1, -1), *range(self.lead + 1, MOST_LEAD + 1)):
-            row = self._sent_for(seq - 1, late)
-            if np.abs((before if row is None else row) - command).max() <= SAME:
-                return late
-        return None
-
-    def _sent_for(self, seq: int, lead: int) -> np.ndarray | None:
-        """The action that answers state `seq` for a robot with so long a lead, if one was sent."""
-        newest = next((c for c in reversed(self._sent) if c.seq <= seq - lead), None)
-        return newest.values[min(seq - newest.seq, len(newest.values) - 1)] if newest else None
+        command, done = self.state.command, self.executed
+        before = done[-2] if len(done) > 1 else command
+        rows = self._sent.coming(self.state.seq, command, before)
+        return np.array(rows).reshape(-1, self.limits.size)
 
     def begin(self, coming: np.ndarray) -> np.ndarray:
         """The action (size,) that what is sent now follows on."""
@@ -316,12 +296,12 @@ class Plan:
 
     def not_sent(self) -> None:
         """What was to be sent last did not reach the arms: they do not follow it."""
-        self.rows, self._sent = self.rows[:0], []
+        self.rows = self.rows[:0]
+        self._sent.clear()
 
     def _follow(self, send: ActionChunk, rows: np.ndarray) -> None:
         self.rows, self.seq = rows, send.seq
-        before = [chunk for chunk in self._sent if chunk.seq < send.seq]
-        self._sent = [*before[-MOST_LEAD - 2 :], send]
+        self._sent.add(send)
 
     def _since_newest(self) -> ActionChunk:
         """The rows as they are sent: what is presumed to have been done goes before them.
@@ -372,7 +352,8 @@ class Plan:
             rest = moving.at_rest and np.abs(rows - begin).max(initial=0.0) == 0.0
             if rest and not len(self.rows[max(0, seq - self.seq) :]):
                 # At rest, with nothing under way: there it is to stay.
-                self.rows, self.seq, self._sent = self.rows[:0], seq, []
+                self.rows, self.seq = self.rows[:0], seq
+                self._sent.clear()
                 return None
             # It ends in a hold: the world takes a stop that comes late only if there is still
             # something in it to do, and would follow the plan before it otherwise.
@@ -397,17 +378,14 @@ class Plan:
         over = done >= len(self.rows)
         told = self.rows[min(done, len(self.rows)) - 1] if len(self.rows) else self.executed[-2]
         if np.abs(told - command).max() <= SAME:
-            self._ignored, self._missed = None, False
-            self._calm += 1
-            self._try_sooner()
+            self._ignored = None
+            self._sent.done(not self._stopping and self.moves)
             return None
         if self._stopping:
             self._ignored = self._ignored or (self.state.seq, self._speed)
-        if not self._learn_lead(command):
-            self._calm = 0
-        self._missed = True
-        since = self.state.seq - self._sent[-1].seq if self._sent else MOST_LEAD
-        if self._calm < MOST_LEAD and self._stopping and since < MOST_LEAD:
+        self._sent.not_done(self.state.seq, command)
+        since = self._sent.ago(self.state.seq)
+        if not self._sent.settled and self._stopping and since < MOST_LEAD:
             return None  # what was sent last may not have reached it yet
         moving, ahead = self.moving(self.rows[:0]), self.rows[done:, self.limits.columns]
         found = None if over else breach(self.limits, moving, ahead)
@@ -432,36 +410,3 @@ class Plan:
             if column == k:
                 return f"the {arm} hand"
         return self.limits.joint_names[int(np.searchsorted(self.limits.columns, column))]
-
-    def _learn_lead(self, command: np.ndarray) -> bool:
-        """The robot was not where it was sent: it may do things later than thought, or not even so.
-
-        It is the greatest lateness that counts: with a smaller one each order that is later would
-        find the arms elsewhere. The first time that may have been once, and what is sent now may
-        come at once. The second time running a stop that is made anew for arms that have not got
-        the one before yet would be too late as well, and so would the next: they would be thrown
-        to and fro.
-        """
-        assert self.state is not None
-        for lead in range(self.lead + 1, MOST_LEAD + 1):
-            sent = self._sent_for(self.state.seq - 1, lead)
-            if sent is not None and np.abs(sent - command).max() <= SAME:
-                self._next_lead, self._quiet = lead, 0
-                if self._missed:
-                    self.lead = lead
-                return True
-        return False
-
-    def _try_sooner(self) -> None:
-        """Since a stop begins as much later, the lead goes down again, if that is long enough ago.
-
-        That an order came sooner cannot be seen, as what it begins with is done in any case.
-        """
-        least = self.limits.lead_periods
-        if not self.realtime or self.lead <= least or self._stopping or self._speed == 0.0:
-            return
-        self._quiet += 1
-        if self._quiet >= self._patience:
-            self.lead = self._next_lead = self.lead - 1
-            self._quiet = 0
-            self._patience = min(2 * self._patience, MOST_QUIET)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bench_tasks.vocabulary import ARM_COLUMNS, ActionChunk
-from hardware.safety import plan
+from hardware.safety import sent
 from hardware.safety.command import at_rest_after
 from hardware.safety.motion import Moving, breach
 from hardware.safety.plan import Plan
@@ -148,7 +148,7 @@ def test_orders_later_than_can_be_learnt_do_not_throw_the_arms_about(latest, mos
 
 
 def test_a_lateness_that_was_once_is_forgotten_and_one_that_was_not_ever_later(monkeypatch):
-    monkeypatch.setattr(plan, "QUIET_PERIODS", 50)
+    monkeypatch.setattr(sent, "QUIET_PERIODS", 50)
     once = Course(lambda seq: 4 if seq == 60 else 1, lead=1).go(900)
     assert max(once.leads) > 2 and once.leads[-1] == 1
     assert all(60 <= seq < 70 for seq in once.interrupted)
@@ -159,7 +159,7 @@ def test_a_lateness_that_was_once_is_forgotten_and_one_that_was_not_ever_later(m
 
 
 def test_a_robot_at_rest_says_nothing_of_its_lateness(monkeypatch):
-    monkeypatch.setattr(plan, "QUIET_PERIODS", 60)
+    monkeypatch.setattr(sent, "QUIET_PERIODS", 60)
     course = Course(lambda _: 2, lead=1).go(15)
     assert course.leads[-1] == 2
     for _ in range(200):
