@@ -15,7 +15,7 @@ class Drive:
     """Commands, stops, releases and a commander that is lost, at any time.
 
     A share `lost` of the states is; of the others `wrong` tell of a command that is 0.02 to 0.3 rad
-    off, but no two running.
+    off, but no two running of those that come.
     """
 
     def __init__(self, robot, seed, lost, wrong=0.0, late=0):
@@ -23,6 +23,7 @@ class Drive:
         self.lost, self.wrong = lost, wrong
         robot.supervisor._plan.lead = robot.late_periods = late
         self.seen = self.begun = self.spoilt = 0
+        self.misread = False
         self.draw_way()
 
     def draw_way(self):
@@ -64,15 +65,14 @@ class Drive:
 
     def step(self):
         rng, robot = self.rng, self.robot
-        lost, before = rng.random() < self.lost, robot.misread.any()
-        robot.misread = np.zeros(16)
+        lost, before, robot.misread = rng.random() < self.lost, self.misread, np.zeros(16)
         if not lost and not before and rng.random() < self.wrong:
             columns = JOINTS if rng.random() < 0.3 else JOINTS[int(rng.integers(14))]
             robot.misread[columns] = rng.choice([-1, 1]) * rng.uniform(0.02, 0.3)
         self.spoilt += bool((lost or robot.misread.any()) and not self.at_rest())
         robot.step(publish=not lost)
         if not lost:
-            self.seen = robot.seq
+            self.seen, self.misread = robot.seq, bool(robot.misread.any())
 
     @property
     def rough(self):
