@@ -45,6 +45,7 @@ class Preparation:
 
     def _confirm(self, what: str) -> None:
         """Where the cell wants that: tell a human what is going to move, and wait for a yes."""
+        self._wait_for_button()
         if not self._cell.raw["confirm_before_home"]:
             return
         self._signals.ask()
@@ -53,6 +54,20 @@ class Preparation:
             self._wait(self._signals.confirmed.is_set, CONFIRM_S, "nobody called /world/confirm")
         finally:
             self._signals.ask_no_more()
+
+    def _wait_for_button(self) -> None:
+        """A stop button that is pressed already is waited for: else it would cost episodes."""
+        if not self._signals.estop.is_set():
+            return
+        self._say("waiting: /safety/estop says true")
+        end = time.monotonic() + CONFIRM_S
+        while self._signals.estop.is_set() and time.monotonic() < end:
+            if self._stopping.is_set():
+                break
+            for kind, reason in self._drivers.poll():
+                self._event(kind, reason)
+            time.sleep(LOOK_S)
+        self._heed()
 
     def _now_s(self) -> float:
         """The robot's time."""

@@ -104,6 +104,20 @@ def test_nothing_moves_before_a_human_has_confirmed(cell):
     assert not cell.signals.estop.is_set()
 
 
+def test_a_button_that_is_pressed_beforehand_is_waited_for(cell):
+    cell.raw["confirm_before_home"] = False
+    cell.signals.on_estop(True)
+    released = cell.clock.monotonic() + 5.0
+    cell.clock.later(5.0, lambda: cell.signals.on_estop(False))
+    cell.preparation.go_home()
+    assert cell.clock.monotonic() >= released and cell.arms.told[0] == "ready"
+    assert cell.said == ["waiting: /safety/estop says true"]
+    cell.signals.on_estop(True)
+    cell.clock.later(5.0, cell.stopping.set)
+    with pytest.raises(BenchError, match="getting ready was broken off"):
+        cell.preparation.go_home()
+
+
 def test_then_hands_open_and_one_arm_after_the_other_goes_home(cell):
     cell.clock.later(0.1, cell.signals.confirmed.set)
     cell.arms.at["right"] = HOME_RAD + 0.3
