@@ -107,6 +107,11 @@ def test_what_is_published_once_everybody_hears(ros2, button):
     result = ros2("topic", "pub", "--once", "/stop", "std_msgs/msg/Bool", "{data: true}")
     assert result.status == 0, result.err
     assert sorted(button) == [(k, True) for k in range(len(BUTTON))]
+    process = ros2.start("topic", "pub", "-r", "20", "/stop", "std_msgs/msg/Bool", "{data: false}")
+    wait_for(lambda: (0, False) in button)
+    process.send_signal(signal.SIGINT)
+    result = ros2.finish(process)
+    assert result.status in (0, 130) and result.err == ""
 
 
 @pytest.mark.parametrize("values, why", [

@@ -139,6 +139,5 @@ def run_pub(args: argparse.Namespace) -> int:
             count += 1
             publisher.publish(message)
             print(f"publishing #{count}: {message!r}", flush=True)
-            rclpy.spin_once(this, timeout_sec=0)
             time.sleep(LINGER_S if args.once else 1.0 / args.rate)
     return 0
