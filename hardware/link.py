@@ -120,6 +120,8 @@ class Link:
         """Take over a connected socket that keeps messages whole."""
         end.setblocking(False)
         self._end = end
+        self._kept: list[Command | ArmState | dict[str, Any]] = []
+        """What came behind the settings."""
         self.dropped = 0
 
     @classmethod
@@ -140,7 +142,7 @@ class Link:
 
     def receive(self) -> list[Command | ArmState | dict[str, Any]]:
         """All that has come since the last call. Gone once the other side has ended."""
-        found = []
+        found, self._kept = self._kept, []
         while True:
             try:
                 data = self._end.recv(1 << 16)
@@ -155,12 +157,15 @@ class Link:
             found.append(decode(data))
 
     def settings(self) -> dict[str, Any]:
-        """Wait for the settings, which are the first message of all. Gone as `receive`."""
-        settings: dict[str, Any] | None = None
-        while settings is None:
+        """Wait for the settings, which are the first message of all. Gone as `receive`.
+
+        What has come behind them meanwhile is for `receive`.
+        """
+        while not (messages := self.receive()):
             time.sleep(0.005)
-            for message in self.receive():
-                settings = message if isinstance(message, dict) else settings
+        settings, *self._kept = messages
+        if not isinstance(settings, dict):
+            raise ValueError(f"the first message is a {type(settings).__name__}, no settings")
         return settings
 
     def close(self) -> None:
@@ -176,9 +181,11 @@ def pair() -> tuple[Link, socket.socket]:
 
 @contextlib.contextmanager
 def last_words(link: Link) -> Iterator[None]:
-    """When a process ends by an exception, tell the other side of it."""
+    """When a process ends by an exception, tell the other side of it; that this is gone is none."""
     try:
         yield
+    except Gone:
+        return
     except Exception as error:
         with contextlib.suppress(Gone):
             link.send({"crash": " ".join(f"{type(error).__name__}: {error}".split())})

@@ -288,7 +288,11 @@ def main() -> None:
     # Ctrl-C reaches the whole group; the arm must come to rest first, which `Gone` brings about.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     link = Link.of(int(sys.argv[1]))
-    settings = link.settings()
+    with last_words(link):
+        _serve(link, link.settings())
+
+
+def _serve(link: Link, settings: dict[str, Any]) -> None:
     arm = Arm(link, settings)
     signal.signal(signal.SIGTERM, lambda *_: arm.end())
     if settings["realtime"] == "enforce":
@@ -298,8 +302,7 @@ def main() -> None:
     gc.collect()
     gc.freeze()
     gc.disable()
-    with last_words(link):
-        arm.run()
+    arm.run()
 
 
 if __name__ == "__main__":

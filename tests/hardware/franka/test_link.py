@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pytest
 
-from hardware.link import MODES, ArmState, Command, Gone, decode, encode, pair
+from hardware.link import MODES, ArmState, Command, Gone, Link, decode, encode, last_words, pair
 
 
 def state(mode="following"):
@@ -43,8 +43,6 @@ def test_a_reader_that_sleeps_costs_the_writer_nothing():
         sent += 1
         assert sent < 1_000_000
     assert ours.dropped == 1
-    from hardware.link import Link
-
     assert len(Link(theirs).receive()) == sent
 
 
@@ -80,9 +78,31 @@ def test_what_was_said_before_the_end_is_still_heard():
     ours, theirs = pair()
     ours.send({"mode": "idle"})
     ours.close()
-    from hardware.link import Link
-
     other = Link(theirs)
     assert other.receive() == [{"mode": "idle"}]
     with pytest.raises(Gone):
         other.receive()
+
+
+def test_what_comes_behind_the_settings_is_no_settings():
+    ours, theirs = pair()
+    for message in ({"max_jump_rad": 0.3}, {"do": "start"}, {"do": "hold"}):
+        ours.send(message)  # a process takes seconds to start, and what it is told waits for it
+    other = Link(theirs)
+    assert other.settings() == {"max_jump_rad": 0.3}
+    assert other.receive() == [{"do": "start"}, {"do": "hold"}]
+    assert other.receive() == []
+
+
+@pytest.mark.parametrize("said", [[], [{"max_jump_rad": 0.3}]])
+def test_a_process_whose_other_side_ends_first_ends_without_a_word(said):
+    ours, theirs = pair()
+    for message in said:
+        ours.send(message)
+    ours.close()
+    link = Link(theirs)
+    with last_words(link):
+        assert link.settings() == said[0]
+        link.receive()
+        pytest.fail("the other side is gone")
+    link.close()
