@@ -116,6 +116,16 @@ def test_play_keeps_the_pace_and_the_choice_of_topics(ros2, node, bag):
     assert not others
 
 
+def test_a_signal_ends_playing_quietly(ros2, node, bag):
+    heard = []
+    node.create_subscription(WorldState, "/state", heard.append, 100)
+    process = ros2.start("bag", "play", "rec", "-r", "0.01", "--topics", "/state")
+    wait_for(lambda: heard, 30)
+    process.send_signal(signal.SIGTERM)
+    result = ros2.finish(process)
+    assert (result.status, result.out, result.err) == (143, "", "")
+
+
 def test_recorder_refuses_an_existing_folder(ros2, ros_domain):
     (ros2.folder / "here").mkdir()
     result = ros2("bag", "record", "-a", "-o", "here")

@@ -96,6 +96,19 @@ def test_hz(ros2, joints):
     assert ros2.finish(process).status in (0, 130)
 
 
+def test_a_signal_ends_quietly_what_runs_until_then(ros2, joints):
+    begun = {
+        "---": ("echo", "/joint_states"), "average rate": ("hz", "/joint_states"),
+        "publishing #2": ("pub", "/other", "std_msgs/msg/Bool", "{data: true}", "-r", "50"),
+    }  # fmt: skip
+    processes = {sign: ros2.start("topic", *words) for sign, words in begun.items()}
+    for sign, process in processes.items():
+        wait_for(lambda p=process, s=sign: s in p.stdout.readline(), 30)
+        process.send_signal(signal.SIGTERM)
+        result = ros2.finish(process)
+        assert (result.status, result.err) == (143, "")
+
+
 def test_unknown_topic_names_those_there_are(ros2, joints):
     result = ros2("topic", "echo", "/nothing")
     assert (result.status, len(result.err.splitlines())) == (2, 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -27,7 +28,12 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; a mistake of the user gives one line and status 2."""
+    """Run one command; a mistake of the user gives one line and status 2.
+
+    SIGINT and SIGTERM end it quietly, with 128 plus the signal's number, where the command has no
+    end of its own for them.
+    """
+    signal.signal(signal.SIGTERM, _end)
     try:
         # Imported here, so that Ctrl-C in the middle of it ends the command as it always does.
         from launch.errors import LaunchError
@@ -43,3 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         sys.stderr.close()
         return 141
+
+
+def _end(number: int, _: object) -> None:
+    """Leave from wherever the command is; what it holds is let go of on the way."""
+    raise SystemExit(128 + number)

@@ -13,8 +13,8 @@ from typing import Any
 import rclpy
 import yaml
 from launch.errors import LaunchError
-from rclpy.executors import ExternalShutdownException
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.signals import SignalHandlerOptions
 
 from small_ros2.graph import offered_qos, settle, topic_type
 from small_ros2.messages import fill, message_class, values_of
@@ -28,14 +28,15 @@ LINGER_S = 1.0
 
 @contextlib.contextmanager
 def node(name: str) -> Iterator[Any]:
-    """A node of its own context that goes away at the end."""
-    rclpy.init()
+    """A node that goes away at the end.
+
+    Signals are ours: rclpy's handler would take the context away from under what is being done.
+    """
+    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
     try:
         made = rclpy.create_node(name, start_parameter_services=False, enable_rosout=False)
         yield made
         made.destroy_node()
-    except ExternalShutdownException:
-        pass
     finally:
         rclpy.try_shutdown()
 
