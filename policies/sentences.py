@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from pathlib import Path
 
@@ -11,13 +13,14 @@ import numpy as np
 
 from bench_tasks.registry import MissingExtra
 
-__all__ = ["DIM", "check_installed", "embed", "embed_all"]
+__all__ = ["DIM", "check_installed", "embed", "embed_all", "one_thread"]
 
 DIM = 384
 BATCH = 32
 KEPT = 16_384
 """Vectors of the last texts that are kept: memories are restored, and instructions said, again."""
 _kept: dict[str, np.ndarray] = {}
+_threads = threading.Lock()
 
 
 def check_installed(user: str = "an embedding") -> Path:
@@ -46,6 +49,24 @@ def _model():  # noqa: ANN202 - transformers' types are not needed to read this
     return tokenizer, AutoModel.from_pretrained(folder, local_files_only=True).eval()
 
 
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Torch works in one thread.
+
+    While other programs keep the cores busy, a few milliseconds' work waits for the other threads
+    much longer than it takes.
+    """
+    import torch
+
+    with _threads:  # The number is the process's.
+        count = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(count)
+
+
 def embed(text: str) -> np.ndarray:
     """Unit vector (384,) float32 of a sentence: mean of the token embeddings, as MiniLM is used.
 
@@ -61,7 +82,9 @@ def embed_all(texts: Sequence[str]) -> np.ndarray:
     """
     known = {text: vector for text in texts if (vector := _kept.get(text)) is not None}
     new = [text for text in dict.fromkeys(texts) if text not in known]
-    known.update(zip(new, map(np.copy, _embedded(new)), strict=True))
+    if new:
+        with one_thread() if len(new) <= BATCH else nullcontext():
+            known.update(zip(new, map(np.copy, _embedded(new)), strict=True))
     _kept.update(known)
     while len(_kept) > KEPT:
         _kept.pop(next(iter(_kept)), None)

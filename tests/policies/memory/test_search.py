@@ -130,6 +130,29 @@ def test_the_last_vectors_are_kept_and_no_more(embed, monkeypatch):
     assert embed.embed_all([]).shape == (0, 384)
 
 
+def test_little_is_embedded_in_one_thread_and_much_in_as_many_as_there_were(embed, monkeypatch):
+    import torch
+
+    threads, before = [], torch.get_num_threads()
+
+    def embedded(texts):
+        threads.append(torch.get_num_threads())
+        return np.zeros((len(texts), 384), np.float32)
+
+    monkeypatch.setattr(embed, "_kept", {})
+    monkeypatch.setattr(embed, "_embedded", embedded)
+    torch.set_num_threads(3)
+    try:
+        embed.embed("a question")
+        embed.embed_all([str(k) for k in range(embed.BATCH + 1)])
+        assert threads == [1, 3] and torch.get_num_threads() == 3
+        with pytest.raises(ZeroDivisionError), embed.one_thread():
+            _ = 1 / 0
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
+
+
 def test_vectors_find_what_shares_no_word(embed):
     texts = ("My dog barked all night.", "I bought a new car.", "We ate pasta for dinner.")
     memory = make_memory("rag:by=vectors,items=1")
