@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from bench_tasks.probes.stream import checked
 from bench_tasks.ros.node_ros import BenchNode, answer, parameter, steady_timer
 from bench_tasks.ros.node_ros import main as run_node
 from bench_tasks.ros.talk_ros import Listener, query_of
+from bench_tasks.scratch import Scratch
 from policies.memory import make_memory
 
 __all__ = ["MemoryNode", "main"]
@@ -34,7 +34,7 @@ class MemoryNode(BenchNode):
         super().__init__("memory")
         self._spec = parameter(self, "memory", "structured")
         self._kept = parameter(self, "store", "")
-        self._folder = tempfile.TemporaryDirectory(prefix="bench_tasks_memory_")
+        self._folder = Scratch("bench_tasks_memory-")
         self._number, self._errors = 0, []
         self._open()
         self._listener = Listener(self)
@@ -44,7 +44,7 @@ class MemoryNode(BenchNode):
 
     def _open(self) -> None:
         self._number += 1
-        own = Path(self._folder.name) / f"{self._number}.sqlite"
+        own = self._folder.path / f"{self._number}.sqlite"
         self._path = Path(self._kept) if self._kept else own
         self._memory = make_memory(self._spec, self._path)
 

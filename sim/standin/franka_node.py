@@ -12,7 +12,6 @@ import os
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from bench_tasks.errors import BenchError, UsageError
 from bench_tasks.robots.fr3 import HOME_RAD
 from bench_tasks.ros.node_ros import main as run_node
 from bench_tasks.ros.node_ros import parameter
+from bench_tasks.scratch import Scratch
 from bench_tasks.vocabulary import ARMS, MAX_OPENING_M, ActionChunk
 from sim.standin.franka_server import REPORT, WIDTH
 from sim.standin.pace import Pace
@@ -51,8 +51,8 @@ class StandInNode(StandIn):
         self._heard_s: list[float | None] = [None, None]
         self._servers: list[subprocess.Popen[bytes]] = []
         self._ends: list[socket.socket] = []
-        self._folder = tempfile.TemporaryDirectory(prefix="standin_")
-        self.pace_file = str(Path(self._folder.name) / "pace")
+        self._folder = Scratch("bench_tasks_standin-")
+        self.pace_file = str(self._folder.path / "pace")
         Pace.begin(self.pace_file)
         self._pace, self._time_s = Pace(self.pace_file), 0.0
         self._lab_ns: int | None = None

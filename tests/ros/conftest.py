@@ -37,6 +37,7 @@ class Nodes:
         self.env = {
             **os.environ,
             "ROS_DOMAIN_ID": str(self.domain),
+            "TMPDIR": str(folder),  # What is killed in the end leaves nothing elsewhere.
             **middleware(THIS_MACHINE),
             "OMP_NUM_THREADS": "1",
             "OPENBLAS_NUM_THREADS": "1",
