@@ -153,18 +153,21 @@ class BagProbe:
             raise UsageError(f"probe bag: {found} in {folder}: one probe's bags are needed")
 
     def check(self, seed: int) -> None:
-        """UsageError lists the seeds there are when this is none of them."""
+        """UsageError lists the seeds there are, or says what its bag lacks."""
+        self._run(seed)
+
+    def steps(self, seed: int, render: Render | None = None) -> Probe:
+        """What was played with that seed. UsageError as of `check`."""
+        return _replayed(self._run(seed))
+
+    def _run(self, seed: int) -> Run:
         if seed not in self._bags:
             there = ", ".join(map(str, sorted(self._bags)))
             raise UsageError(f"no bag of seed {seed}: choose from {there}")
-
-    def steps(self, seed: int, render: Render | None = None) -> Probe:
-        """What was played with that seed. UsageError as of `check`, and when it was broken off."""
-        self.check(seed)
         run = read_bag(self._bags[seed])
         if run.storage_bytes is None:
-            raise UsageError(f"probe bag: {self._bags[seed]} was broken off: not all is in it")
-        return _replayed(run)
+            raise UsageError(f"{self._bags[seed]} was broken off: not all is in it")
+        return run
 
 
 def _replayed(run: Run) -> Iterator:

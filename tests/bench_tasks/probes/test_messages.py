@@ -10,7 +10,7 @@ import pytest
 from bench_tasks.bags import cdr
 from bench_tasks.bags.bag_writer import BagWriter
 from bench_tasks.errors import UsageError
-from bench_tasks.probes import make_probe
+from bench_tasks.probes import check_seeds, make_probe
 from bench_tasks.probes.bags import EVENTS, OVER, answered, read_bag
 from bench_tasks.probes.messages import (
     PICTURE_TYPE,
@@ -144,6 +144,8 @@ def test_a_bag_that_was_broken_off_is_no_shorter_conversation(tmp_path):
     bag(tmp_path / "cut", over=False)
     with pytest.raises(UsageError, match="cut was broken off"):
         make_probe(f"bag:dir={tmp_path}").steps(4)
+    with pytest.raises(UsageError, match=f"probe bag:dir={tmp_path}: .*cut was broken off"):
+        check_seeds(f"bag:dir={tmp_path}", make_probe(f"bag:dir={tmp_path}"), [4])
     bag(tmp_path / "head", head={"probe": "p", "memory": "m", "seed": "4"})
     with pytest.raises(UsageError, match="'seed' is missing or no int"):
         make_probe(f"bag:dir={tmp_path}")
