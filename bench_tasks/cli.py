@@ -47,8 +47,19 @@ exit status:
 class _Parser(argparse.ArgumentParser):
     """Prints a mistake as one line."""
 
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.register("type", Path, _path)
+
     def error(self, message: str) -> None:  # type: ignore[override]
         raise UsageError(f"{message} (see {self.prog} --help)")
+
+
+def _path(text: str) -> Path:
+    """What a script's empty variable leaves would be the folder in which it runs."""
+    if not text:
+        raise argparse.ArgumentTypeError("must be a path, got ''")
+    return Path(text)
 
 
 def _number(minimum: int) -> Callable[[str], int]:

@@ -70,7 +70,7 @@ def make_probe(spec: str, **more: Any) -> ProbeKind:
     kind = load("probe", name, PROBES)
     for what in more:
         if what not in inspect.signature(kind).parameters:
-            raise UsageError(f"probe {name} takes no {what}")
+            raise UsageError(f"probe {name} has nobody that a model could play: no {what}")
     with making("probe", name, PROBES):
         try:
             kinds = [

@@ -180,6 +180,10 @@ MISTAKES = {
     "nothing to score": ["score", "{tmp}"],
     "a file to score": ["score", "{tmp}/file"],
     "no report": ["report", "{tmp}"],
+    "an empty folder's name": ["remember", "score", ""],
+    "an empty name to write to": ["remember", "run", "--out", ""],
+    "an empty name for pictures": ["remember", "run", "--out", "{tmp}/new", "--pictures="],
+    "an empty page's name": ["report", "{tmp}/run", "--out", ""],
     "unwritable page": ["report", "{tmp}/run", "--out", "{tmp}/file/page.html"],
 }
 

@@ -63,7 +63,7 @@ def test_memories_hand_it_what_they_recall(name):
 def test_a_planner_that_is_no_model_is_refused():
     with pytest.raises(UsageError, match="unknown model 'expert': choose from .*smollm2"):
         make_model("expert")
-    with pytest.raises(UsageError, match="probe conversations takes no complete"):
+    with pytest.raises(UsageError, match="probe conversations has nobody that a model could play"):
         make_probe("conversations:mode=text", complete=str)
 
 
