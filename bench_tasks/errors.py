@@ -3,8 +3,8 @@
 import traceback
 
 __all__ = [
-    "BenchError", "Crash", "GoneNode", "LateInput", "LostNode", "SafetyStop", "UnscoredError",
-    "UsageError", "trace_of",
+    "BenchError", "BrokenOff", "Crash", "GoneNode", "LateInput", "LostNode", "SafetyStop",
+    "UnscoredError", "UsageError", "trace_of",
 ]  # fmt: skip
 
 
@@ -18,6 +18,12 @@ class UsageError(BenchError):
 
 class UnscoredError(BenchError):
     """A recording from which no verdict can be derived; the text is the reason."""
+
+
+class BrokenOff(BenchError):
+    """Nothing more can be asked of who is asked: what was begun ends here, and is not scored."""
+
+    exit_status = 1
 
 
 class LateInput(BenchError):

@@ -259,12 +259,12 @@ def played(
     from bench_tasks.probes.runs import SUFFIX, RunWriter, read_run
     from policies import make_model
     from policies.memory import check_memory, make_memory
-    from policies.memory.model_reader import ModelReader
+    from policies.memory.model_reader import make_reader
 
     models, reads, plays = "", None, {}
     if reader:
-        name, complete = make_model(reader)
-        models, reads = f" read by {name}", ModelReader(complete, sees=True)
+        name, reads = make_reader(reader)
+        models = f" read by {name}"
     if user:
         name, complete = make_model(user)
         models, plays = f"{models} talking to {name}", {"complete": complete}

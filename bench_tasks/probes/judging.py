@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from bench_tasks.errors import BenchError
+from bench_tasks.errors import BenchError, BrokenOff
+from bench_tasks.patience import patient
 from bench_tasks.probes.acted import TASK
 from bench_tasks.probes.judgements import Judgement, Judgements, judgements_path
 from bench_tasks.probes.runs import Run
@@ -15,9 +16,6 @@ from bench_tasks.probes.scores import is_right
 from bench_tasks.probes.stream import Asked, Reply
 
 __all__ = ["Asks", "Case", "Judged", "judge_runs"]
-
-GIVE_UP = 3
-"""Calls in a row without an answer, after which no more are made."""
 
 
 class Asks(Protocol):
@@ -99,23 +97,23 @@ def _call(
     done: Callable[[str], None],
 ) -> int:
     """Ask for what is missing; how many calls were made. Why some failed gets into `failures`."""
-    calls, in_a_row = 0, 0
+    calls, ask = 0, patient(judge.ask)
     for key, case in missing.items():
         if kept.get(key) is not None:  # Another process was faster.
             continue
-        if in_a_row == GIVE_UP:
-            failures[key] = f"not asked after {GIVE_UP} calls in a row without an answer"
-            continue
         try:
-            judgement, served = judge.ask(case.asked, case.reply)
+            judgement, served = ask(case.asked, case.reply)
+        except BrokenOff as error:
+            failures[key] = str(error)
+            continue
         except BenchError as error:
-            calls, in_a_row = calls + 1, in_a_row + 1
+            calls += 1
             failures[key] = str(error)
             kept.failed(key, str(error))
             done(f"not judged: {error}")
             continue
         if served is not None:
-            calls, in_a_row = calls + 1, 0
+            calls += 1
             kept.served_by(served)
         kept.keep(key, case.asked, case.reply, judgement)
         done(judgement.verdict or f"not judged: {judgement.reason}")

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from bench_tasks.errors import BrokenOff
 from bench_tasks.probes.stream import Item, Probe, Reply, Step, checked
 from bench_tasks.protocols import Memory
 
@@ -34,7 +35,8 @@ def play(
 
     `keep` gets each record, the sooner the better. A memory that has a method `tell` (an upper
     bound) is told before each question on which items the answer rests; one with `settle` may do
-    then what else has to be done about the items, and its time is the last item's.
+    then what else has to be done about the items, and its time is the last item's. What a memory
+    raises is on record, and goes no further; BrokenOff alone does, since nothing would be answered.
     """
     records: list[Record] = []
     reply: Reply | None = None
@@ -44,6 +46,8 @@ def play(
         started, error, found = clock(), "", None
         try:
             found = do()
+        except BrokenOff:
+            raise
         except Exception as raised:  # noqa: BLE001 - other people's code: anything can come
             error = f"{type(raised).__name__}: {raised}"
         return found, clock() - started, error

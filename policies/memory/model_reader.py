@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 
+from bench_tasks.patience import patient
 from bench_tasks.probes.stream import Item, Picture, Query, Reply, refusal_of
+from policies import make_model
 from policies.memory.words import asked_in, said_in
 from policies.planners.jsontext import AnswerError, find_json
 
-__all__ = ["ModelReader"]
+__all__ = ["ModelReader", "make_reader"]
 
 
 class ModelReader:
@@ -41,6 +43,15 @@ class ModelReader:
         if not text:
             return Reply(refusal_of(query), 0.5, abstained=True)
         return Reply(text, 1.0, used)
+
+
+def make_reader(spec: str) -> tuple[str, ModelReader]:
+    """A planner's model as reader, with its name; UsageError when it is none.
+
+    It raises BrokenOff once it was asked several times in a row without an answer.
+    """
+    name, complete = make_model(spec)
+    return name, ModelReader(patient(complete), sees=True)
 
 
 def _choice(said: object, choices: Sequence[str]) -> str:

@@ -52,12 +52,17 @@ SPOKEN = "rynnbrain"
 
 
 class PlannerError(BenchError):
-    """A planner that cannot go on; `transcript` is what the bag keeps of the call."""
+    """A planner that cannot go on; `transcript` is what the bag keeps of the call.
 
-    def __init__(self, text: str, transcript: dict[str, Any] | None = None) -> None:
+    `refused`: for what was asked, such as too long a prompt; another may well be answered.
+    """
+
+    def __init__(
+        self, text: str, transcript: dict[str, Any] | None = None, refused: bool = False
+    ) -> None:
         """`text` is one line."""
         super().__init__(" ".join(text.split()))
-        self.transcript = transcript or {}
+        self.transcript, self.refused = transcript or {}, refused
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,8 @@ __all__ = ["OpenAIOptions", "OpenAIPlanner"]
 
 STRUCTURED = ("auto", "schema", "none")
 HIDDEN = "[key]"
+REFUSED_STATUS = frozenset({400, 413, 422})
+"""With these a server says that there is something about the request, as its length."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,8 @@ class OpenAIPlanner(ChatPlanner):
             reason = _hide(str(failure), key)
             count = f" ({len(tries)} tries)" if len(tries) > 1 else ""
             raise PlannerError(
-                f"model server {self._endpoint}: {reason}{count}", {"attempts": tries}
+                f"model server {self._endpoint}: {reason}{count}", {"attempts": tries},
+                refused=failure.status in REFUSED_STATUS,
             ) from None
 
     def _try(

@@ -120,7 +120,9 @@ class TransformersPlanner(ChatPlanner):
                     **inputs, max_new_tokens=self.options.max_tokens, **sampling
                 )
         except torch.cuda.OutOfMemoryError:
-            raise PlannerError(f"out of GPU memory with a prompt of {count} tokens") from None
+            raise PlannerError(
+                f"out of GPU memory with a prompt of {count} tokens", refused=True
+            ) from None
         answer = out[0, count:]
         ended = len(answer) < self.options.max_tokens or self._is_end(int(answer[-1]))
         return Completion(
@@ -139,7 +141,7 @@ class TransformersPlanner(ChatPlanner):
             return likeliest(self._model, self._tokenizer, prompt, name, values)
         except torch.cuda.OutOfMemoryError:
             raise PlannerError(
-                f"out of GPU memory with a prompt of {prompt.shape[1]} tokens"
+                f"out of GPU memory with a prompt of {prompt.shape[1]} tokens", refused=True
             ) from None
 
     def identity(self) -> dict[str, Any]:

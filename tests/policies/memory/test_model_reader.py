@@ -15,7 +15,7 @@ from bench_tasks.probes.stream import NOT_MENTIONED, Asked, Item, Query
 from policies import make_model
 from policies.memory import make_memory
 from policies.memory.model_reader import ModelReader
-from tests.policies.planners.model_server import ModelServer
+from tests.policies.planners.model_server import ModelServer, error, unused_url
 
 ITEMS = [Item("j", 86_400 * 10**9, "s", "Ben", "Mine is a dog."),
          Item("i", 1, "s", "Ana", "My pet is a cat.")]  # fmt: skip
@@ -102,3 +102,30 @@ def test_models_read_and_play_the_user_from_the_command_line(tmp_path):
     assert refused == [[f"I love {leak}."]]
     said = [r.step.text for r in run.records if isinstance(r.step, Item)]
     assert "What would you do?" in said and f"I love {leak}." not in said
+
+
+SMALL = "conversations:mode=text,sessions=2,questions=1"
+
+
+def remembered(out, url, *more, options="retries=0"):
+    return main(["remember", "run", "--probe", SMALL, "--reader",
+                 f"openai:base_url={url},model=m,{options}", "--out", str(out), *more])  # fmt: skip
+
+
+def test_a_server_that_is_not_there_is_not_asked_at_every_question(tmp_path, capsys):
+    assert remembered(tmp_path, unused_url(), "--memory", "none", "--memory", "full") == 1
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert "not asked after 3 calls in a row without an answer: model server 127.0.0.1:" in line
+    (path,) = tmp_path.rglob("*.run.jsonl")
+    run = read_run(path)
+    assert run.storage_bytes is None and len(run.asked) == 3  # Broken off, and not scored.
+
+
+def test_prompts_that_a_server_refuses_are_wrong_and_the_next_one_is_asked(tmp_path, capsys):
+    right = ['{"answer": 1}']
+    with ModelServer(*[error(400, "the prompt is too long")] * 5, *right) as server:
+        assert remembered(tmp_path, server.url, "--memory", "full") == 1
+    (path,) = tmp_path.rglob("*.run.jsonl")
+    run = read_run(path)
+    assert run.storage_bytes is not None and len(run.asked) == 9
+    assert [bool(record.error) for record in run.asked] == [True] * 5 + [False] * 4
