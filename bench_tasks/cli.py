@@ -37,7 +37,8 @@ exit status:
   0  done; a failed task is a result, not an error
   1  done, but some episode is missing, is not of the run, has no verdict (its recording is cut
      off or lacks messages, say), or has no live verdict that is the same as the offline one
-     (doctor: something that is needed does not work)
+     (doctor: something that is needed does not work; sysid: some numbers are the ends of their
+     ranges, and no estimates)
   2  could not be done: wrong argument, unreadable or unwritable path, full disk (results that
      cannot be saved are printed first)
   130  interrupted; finished episodes are kept

@@ -73,6 +73,18 @@ def cell_cameras(robot: str, cell: str) -> tuple[str, ...]:
     return tuple(importlib.import_module(f"hardware.{robot}.cell").read_cell(cell).cameras)
 
 
+def simulated_addresses(cell: str) -> dict[str, str]:
+    """Where the simulated control boxes of a Franka cell are, by arm.
+
+    UsageError when there is no such cell, or its arms are not simulated ones.
+    """
+    raw = importlib.import_module("hardware.franka.cell").read_cell(cell).raw
+    if not raw.get("simulated"):
+        raise UsageError(f"cell {cell} is not of simulated arms that speak Franka's protocol "
+                         "(simulated: true)")  # fmt: skip
+    return raw["addresses"]
+
+
 def check(config: RunConfig, cameras: Collection[str] | None = None) -> RunConfig:
     """Return the configuration, its `out` filled in; UsageError before anything is created.
 

@@ -20,6 +20,7 @@ from scipy.optimize import lsq_linear
 from bench_tasks.errors import BenchError
 from bench_tasks.excitation import Excitation, Fit
 from bench_tasks.robots.dynamics import MAX_DELAY_S, MAX_OFFSET_RAD, Dynamics
+from bench_tasks.robots.fr3 import JOINT_NAMES
 from bench_tasks.vocabulary import ARMS
 from sim.fr3 import FR3Body, give_dynamics, own_dynamics
 from sim.scene import PHYSICS_STEP_S, build_cell
@@ -298,10 +299,9 @@ def _at_limit(x: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[str, ..
         ("", "greatest dry friction"), ("least offset", "greatest offset"),
     )  # fmt: skip
     found = [
-        f"{name} of joint {joint % 7 + 1}, {ARMS[joint // 7]} arm"
+        f"{name} of {', '.join(JOINT_NAMES[joint] for joint in np.flatnonzero(at[kind]))}"
         for kind, names in zip(_KINDS, said, strict=False)
-        for joint, column in enumerate(kind)
-        for name, at in zip(names, (at_low, at_high), strict=True) if name and at[column]
+        for name, at in zip(names, (at_low, at_high), strict=True) if name and at[kind].any()
     ]  # fmt: skip
     found += [f"greatest delay of the {arm} arm"
               for arm, column in zip(ARMS, _KINDS[4], strict=True) if at_high[column]]  # fmt: skip

@@ -14,11 +14,12 @@ from bench_tasks.config import RunConfig
 from bench_tasks.errors import UsageError, unknown
 from bench_tasks.execution import MODES
 from bench_tasks.images import DEFAULT_SIZE
+from bench_tasks.listeners import refuse_taken
 from bench_tasks.manifest import writable_folder
 from bench_tasks.object_sets import shipped
 from bench_tasks.ros.domain import claim_domain
 from bench_tasks.ros.middleware import middleware
-from bench_tasks.runner import cell_cameras, check
+from bench_tasks.runner import cell_cameras, check, simulated_addresses
 from bench_tasks.streams import parse_streams
 from bench_tasks.vocabulary import AXES, FR3_PAIR
 from bench_tasks.yaml_shape import shipped as shipped_with
@@ -223,6 +224,9 @@ def read(given: Mapping[str, str]) -> Settings:
         cell=cell,
     )
     claim_domain()
+    if robot == "franka" and cell == STANDIN:
+        # Else the world's node would find the arms of the other run before its own are there.
+        refuse_taken(cell, simulated_addresses(cell).values())
     if config.record:
         out = writable_folder(Path(settings.config.out))
         if (out / "run.json").exists():

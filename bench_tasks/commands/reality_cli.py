@@ -93,6 +93,14 @@ def _sysid(args: argparse.Namespace) -> int:
     else:
         _say(found.table())
         _say(f"written to {args.out} and {page}; try it: bench_tasks run --dynamics {args.out} ...")
+    if found.at_limit:
+        sys.stderr.write(
+            "bench_tasks: no estimates, but the ends of their ranges, are the "
+            f"{'; '.join(found.at_limit)}. An end says that the robot is beyond it (arms that "
+            "follow without any lag are stiffer than any simulated servo), or that the recording's "
+            "times jitter, as on a busy machine\n"
+        )  # fmt: skip
+        return 1
     return 0
 
 

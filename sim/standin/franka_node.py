@@ -3,7 +3,8 @@
 Two franka-sim servers speak the vendor's protocol, with its limits enforced. The table scene's
 arms follow where theirs are, its fingers do what their hands are told, and what it shows is
 published as a lab's own drivers would: camera topics, tf of the objects, contacts as from a sense
-of touch (`/standin/state`). On a busy machine all of it is slow together (`pace`).
+of touch (`/standin/state`). On a busy machine all of it is slow together (`pace`). The parameter
+`cell` names the cell, by default `standin`, at whose addresses the servers are.
 """
 
 from __future__ import annotations
@@ -19,9 +20,11 @@ from typing import Any
 import numpy as np
 
 from bench_tasks.errors import BenchError, UsageError
+from bench_tasks.listeners import refuse_taken
 from bench_tasks.robots.fr3 import HOME_RAD
 from bench_tasks.ros.node_ros import main as run_node
 from bench_tasks.ros.node_ros import parameter
+from bench_tasks.runner import simulated_addresses
 from bench_tasks.scratch import Scratch
 from bench_tasks.vocabulary import ARMS, MAX_OPENING_M, ActionChunk
 from sim.standin.franka_server import REPORT, WIDTH
@@ -30,7 +33,6 @@ from sim.standin.scene_ros import CAMERAS, PERIOD_S, StandIn
 
 __all__ = ["StandInNode", "main"]
 
-ADDRESSES = {"left": "127.0.0.11", "right": "127.0.0.12"}
 HOME_WITHIN_RAD = 0.1
 SILENT_S = 1.0
 """An arm that says nothing for so long hangs; where it was last is not where it is."""
@@ -66,8 +68,11 @@ class StandInNode(StandIn):
         if not python.exists():
             raise UsageError(f"simulated Franka arms have no Python at {python}: "
                              "run make franka-sim")  # fmt: skip
+        cell = parameter(self, "cell", "standin")
+        addresses = simulated_addresses(cell)
+        refuse_taken(cell, addresses.values())
         for arm in ARMS:
-            self._serve(str(python), ADDRESSES[arm])
+            self._serve(str(python), addresses[arm])
 
     def _serve(self, python: str, address: str) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)

@@ -1,19 +1,28 @@
 """What a launch is started with, by the robot it is for."""
 
+import os
+import socket
 from importlib import resources
 
 import pytest
 
 from bench_tasks import tasks
-from bench_tasks.commands import memory_args
+from bench_tasks.commands import launch_args, memory_args
 from bench_tasks.commands.humanoid_args import humanoid_tasks
 from bench_tasks.commands.launch_args import ARGUMENTS, read, refuse_undeclared
 from bench_tasks.errors import UsageError
+from bench_tasks.runner import simulated_addresses
+
+FREE = "127.0.0.41"
 
 
 @pytest.fixture
-def settings(tmp_path, ros_domain):
-    """What `read` makes of some arguments, the others being as they are by default."""
+def settings(tmp_path, ros_domain, monkeypatch):
+    """What `read` makes of some arguments, the others being as they are by default.
+
+    Another run of this machine may have the stand-in's own addresses meanwhile.
+    """
+    monkeypatch.setattr(launch_args, "simulated_addresses", lambda _: {"left": FREE})
 
     def made(**given):
         defaults = {name: default for name, (default, _) in ARGUMENTS.items()}
@@ -42,6 +51,26 @@ def test_a_real_cell_is_confirmed_by_a_human(settings, tmp_path):
         settings(robot="franka", cell=str(file), dry_run="true")
     with pytest.raises(UsageError, match="unknown camera 'right_wrist': choose from head, left"):
         settings(robot="franka", cell=str(file), streams="right_wrist")
+
+
+def test_simulated_arms_are_not_started_where_others_are(settings, tmp_path):
+    with socket.create_server((FREE, 0)):
+        said = f"address {FREE} of the simulated cell standin is held by process {os.getpid()} "
+        with pytest.raises(UsageError, match=said):
+            settings(robot="franka")
+        assert settings(robot="franka", cell="standin_ros2").cell == "standin_ros2"
+        settings()
+    assert settings(robot="franka").cell == "standin"
+
+
+def test_a_stand_in_is_where_its_cell_says(tmp_path):
+    shipped, file = resources.files("hardware.franka"), tmp_path / "mine.yaml"
+    text = (shipped / "standin.yaml").read_text()
+    file.write_text(text.replace("127.0.0.11", "127.0.0.21").replace("127.0.0.12", "127.0.0.22"))
+    assert simulated_addresses(str(file)) == {"left": "127.0.0.21", "right": "127.0.0.22"}
+    for name in ("cell", "standin_ros2"):
+        with pytest.raises(UsageError, match=f"cell {name} is not of simulated arms"):
+            simulated_addresses(name)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from bench_tasks.config import RunConfig
 from bench_tasks.excitation import read_excitation
 from bench_tasks.robots import embodiments
 from bench_tasks.robots.dynamics import Dynamics, read_dynamics
+from bench_tasks.robots.fr3 import JOINT_NAMES
 from bench_tasks.runner import run
 from bench_tasks.vocabulary import ActionChunk
 from sim.fr3 import own_dynamics
@@ -71,7 +72,7 @@ def test_parameters_are_recovered_from_the_recording_alone(robot, tmp_path, caps
     assert min(before) > 2e-3
     assert max(after) < 1e-5
     assert said["tried_after_rad"] == said["rms_after_rad"]
-    assert said["at_limit"] == []
+    assert said["at_limit"] == []  # or the status were 1
     page = out.with_suffix(".md").read_text()
     assert page.count("_fr3_joint") == 14
     assert f"left {1e3 * true.delay_s[0]:.2f}" in page
@@ -107,6 +108,22 @@ def test_the_simulation_itself_has_its_own_parameters(robot, replay):
             getattr(found.dynamics, part), getattr(found.own, part), atol=atol, rtol=rtol
         )
     assert found.rms_before.max() < 1e-6
+
+
+def test_arms_without_any_lag_are_beyond_every_servo(robot, tmp_path, monkeypatch, capsys):
+    told = read_excitation(robot[1])
+    monkeypatch.setattr(
+        "bench_tasks.excitation.read_excitation", lambda _: replace(told, measured=told.command)
+    )
+    out = tmp_path / "ideal.yaml"
+    assert main(["sysid", str(robot[1]), "--out", str(out)]) == 1
+    (said,) = (s for s in capsys.readouterr().err.splitlines() if "ends of their ranges" in s)
+    for what in ("greatest stiffness", "least damping"):
+        assert f"{what} of {', '.join(JOINT_NAMES)}" in said
+    assert "offset" not in said and "lag" not in said.split(". An end")[0]
+    assert "delay" not in said, "none at all is no wonder"
+    read_dynamics(out)
+    assert out.with_suffix(".md").read_text().count("At the end of its range") == 2
 
 
 def test_what_the_fit_simulates_is_what_the_world_does(robot, replay):
