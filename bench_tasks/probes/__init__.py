@@ -3,16 +3,17 @@
 To add one, write a class with a dataclass `Options` of defaults, which it takes an instance of, a
 property `pictured` that says whether it needs a renderer, and `steps(seed, render)`, which returns
 the generator of its steps; `faults`, if it has any, are lines about what it read, `check(seed)`, if
-it has one, raises at once the UsageError that `steps` would. It is found as `module.Class` where
-Python can import it, or by the name under which `name: "module:Class"` is entered here. What it
-alone measures is a function of its finished runs, from names to numbers, which is entered in
-`REPORTS`.
+it has one, raises at once the UsageError that `steps` would. What it alone measures is its static
+method `report(runs)`, from finished runs to numbers by name, None where nothing was to be measured.
+It is found as `module.Class` where Python can import it, or by the name under which
+`name: "module:Class"` is entered here.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable
+from types import NoneType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from bench_tasks.errors import UsageError
@@ -25,7 +26,7 @@ from bench_tasks.registry import load, making
 if TYPE_CHECKING:
     from bench_tasks.probes.runs import Run
 
-__all__ = ["PROBES", "REPORTS", "ProbeKind", "check_seeds", "make_probe", "report"]
+__all__ = ["PROBES", "ProbeKind", "check_seeds", "make_probe", "report"]
 
 PROBES: dict[str, str] = {
     "amemgym": "bench_tasks.probes.amemgym:AMemGym",
@@ -38,13 +39,6 @@ PROBES: dict[str, str] = {
     "preferences": "bench_tasks.probes.preferences:Preferences",
 }
 """Name of a probe -> where its class is."""
-REPORTS: dict[str, str] = {
-    "amemgym": "bench_tasks.probes.interaction_scores:report",
-    "attacks": "bench_tasks.probes.attacks:report",
-    "wikiprofile": "bench_tasks.probes.wikiprofile_scores:report",
-    "belief": "bench_tasks.probes.belief_scores:report",
-}
-"""Name of a probe -> where the function is that says what it measures besides right and wrong."""
 
 
 class ProbeKind(Protocol):
@@ -94,9 +88,23 @@ def check_seeds(spec: str, kind: ProbeKind, seeds: Iterable[int]) -> None:
 
 
 def report(spec: str, runs: list[Run]) -> dict[str, float | None]:
-    """What a probe measures besides what all do; {} when that is nothing, or nothing was played."""
+    """What a probe measures besides what all do; {} when that is nothing, or nothing was played.
+
+    Also for a probe of somebody's own whose file is not here: all else of its runs can be scored.
+    UsageError when it cannot measure what is in the runs.
+    """
     name = spec.partition(":")[0]
     try:
-        return load("report", name, REPORTS)(runs) if name in REPORTS and runs else {}
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        kind = load("probe", name, PROBES) if runs else None
+    except UsageError:
+        return {}
+    if not hasattr(kind, "report"):
+        return {}
+    try:
+        found = kind.report(runs)
+        for key, value in found.items():
+            if not isinstance(key, str) or not isinstance(value, (int, float, NoneType)):
+                raise TypeError(f"{key!r} must be a number or None, got {value!r:.80}")
+    except Exception as error:  # noqa: BLE001 - other people's code: anything can come
         raise UsageError(f"{spec}: a run has not what {name} is measured by: {error!r}") from None
+    return found

@@ -20,6 +20,8 @@ from bench_tasks.errors import UsageError
 from bench_tasks.options import check_ranges
 from bench_tasks.probes.conversation_state import SECOND_NS
 from bench_tasks.probes.evolution import MOST_VARIABLES, evolve
+from bench_tasks.probes.interaction_scores import report
+from bench_tasks.probes.runs import Run
 from bench_tasks.probes.scores import is_right
 from bench_tasks.probes.stills import Render
 from bench_tasks.probes.stream import Asked, Item, Probe, Query, Reply, Step
@@ -97,6 +99,11 @@ class AMemGym:
         user = self.user(seed)
         self.faults = list(user.faults)
         return _Talks(user, self.options, seed, self._complete).steps()
+
+    @staticmethod
+    def report(runs: list[Run]) -> dict[str, float | None]:
+        """What it measures besides right and wrong, of runs that came to their end."""
+        return report(runs)
 
 
 Turns = Generator[Step, Reply | None, Any]

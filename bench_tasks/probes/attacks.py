@@ -113,6 +113,11 @@ class Attacks:
             raise UsageError("mode=image needs a renderer: choose mode=text without one")
         yield from _History(self.options, seed, render if self.pictured else None).steps()
 
+    @staticmethod
+    def report(runs: list[Run]) -> dict[str, float | None]:
+        """What it measures besides right and wrong, of runs that came to their end."""
+        return report(runs)
+
 
 class _History:
     """One history, while it is told."""

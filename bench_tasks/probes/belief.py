@@ -27,6 +27,8 @@ import numpy as np
 
 from bench_tasks.errors import UsageError
 from bench_tasks.options import check_ranges
+from bench_tasks.probes.belief_scores import report
+from bench_tasks.probes.runs import Run
 from bench_tasks.probes.stills import Render, Still, caption_of, stills
 from bench_tasks.probes.stream import UNKNOWN, Asked, Item, Picture, Probe, Query
 from bench_tasks.probes.talk import put, say, variants
@@ -213,6 +215,11 @@ class BeliefProbe:
                 yield next(waiting[int(turn)])
             else:
                 yield Said(str(rng.choice(talkers)), str(rng.choice(SMALL_TALK)))
+
+    @staticmethod
+    def report(runs: list[Run]) -> dict[str, float | None]:
+        """What it measures besides right and wrong, of runs that came to their end."""
+        return report(runs)
 
 
 class _Asking:

@@ -16,9 +16,11 @@ import numpy as np
 
 from bench_tasks.options import check_ranges
 from bench_tasks.probes.conversation_state import DAY_NS, SECOND_NS, START_NS
+from bench_tasks.probes.runs import Run
 from bench_tasks.probes.stills import Render
 from bench_tasks.probes.stream import Asked, Item, Probe, Query
 from bench_tasks.probes.talk import put, variants
+from bench_tasks.probes.wikiprofile_scores import report
 from bench_tasks.probes.words import ATTRIBUTES, OBJECTS, PERSONS, PLACES, SMALL_TALK, WORDS
 
 __all__ = ["Options", "WikiProfile"]
@@ -66,6 +68,11 @@ class WikiProfile:
     def steps(self, seed: int, render: Render | None = None) -> Probe:
         """All that is said, then all questions in any order."""
         return _History(self.options, seed).steps()
+
+    @staticmethod
+    def report(runs: list[Run]) -> dict[str, float | None]:
+        """What it measures besides right and wrong, of runs that came to their end."""
+        return report(runs)
 
 
 @dataclass

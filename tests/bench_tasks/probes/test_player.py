@@ -11,7 +11,7 @@ import pytest
 
 from bench_tasks.commands.remember import played, run_path
 from bench_tasks.errors import BenchError, UsageError
-from bench_tasks.probes import REPORTS, make_probe
+from bench_tasks.probes import make_probe
 from bench_tasks.probes.player import Record, play, storage_bytes
 from bench_tasks.probes.runs import Run, RunWriter, read_run
 from bench_tasks.probes.scores import (
@@ -255,19 +255,28 @@ def test_what_is_not_scored_is_played_and_kept_but_no_question(tmp_path):
     assert list(read_run(path).records) == records
 
 
+class Counting:
+    """A probe of somebody's own, as far as it measures."""
+
+    @staticmethod
+    def report(runs):
+        asked = [record for run in runs for record in run.asked]
+        return {"questions": float(len(asked)), "nothing": None}
+
+
 def test_what_a_probe_alone_measures_is_shown_in_a_table_of_its_own(monkeypatch):
-    monkeypatch.setitem(REPORTS, "p", f"{__name__}:questions_and_none")
-    runs = [Run("p:a=1", "m", seed, (Record(ask("a", "a", "b"), Reply("a")),), 0)
+    name = f"{__name__}.Counting:a=1"
+    runs = [Run(name, "m", seed, (Record(ask("a", "a", "b"), Reply("a")),), 0)
             for seed in (0, 1)]  # fmt: skip
-    rows = rows_of([*runs, Run("p:a=1", "m", 2, (), None), Run("other", "m", 0, (), 0)])
+    rows = rows_of([*runs, Run(name, "m", 2, (), None), Run("not.Here", "m", 0, (), 0)])
     assert [row.more for row in rows] == [{"questions": 2.0, "nothing": None}, {}]
-    shown = tables(rows).split("p:a=1: what it measures besides\n")[1]
+    shown = tables(rows).split(f"{name}: what it measures besides\n")[1]
     assert [line.split() for line in shown.splitlines()[:2]] == [
         ["memory", "questions", "nothing"], ["m", "2", "-"]]  # fmt: skip
-
-
-def questions_and_none(runs):
-    return {"questions": float(sum(len(run.asked) for run in runs)), "nothing": None}
+    for wrong in ({"a": "b"}, {1: 2.0}, None):
+        monkeypatch.setattr(Counting, "report", lambda runs, wrong=wrong: wrong)
+        with pytest.raises(UsageError, match="Counting:a=1: a run has not what .* is measured by"):
+            rows_of(runs)
 
 
 def lines_of(tmp_path):
