@@ -17,6 +17,7 @@ from bench_tasks.diagnosis.faults import Fault, faults
 from bench_tasks.diagnosis.trace import Trace
 from bench_tasks.tasks.base import Ask, Task
 from bench_tasks.verdicts.afterwards import until_over
+from bench_tasks.verdicts.episode_score import STOP, by_hand
 from bench_tasks.vocabulary import (
     ARMS,
     FR3_PAIR,
@@ -119,10 +120,6 @@ def _cause(trace: Trace) -> Diagnosis:
     if weak:
         return _of(weak[0])
     return _ending(trace)
-
-
-_STOP = "safety stop: "
-"""How the cause of an episode begins whose arms had to be stopped."""
 
 
 def _spent(error: str) -> bool:
@@ -232,9 +229,8 @@ def _ending(trace: Trace) -> Diagnosis:
         return _without_plans(trace)
     if cause.startswith("invariant broken: "):
         return Diagnosis("control error", f"{cause}, by calls that were right", end)
-    if ended.startswith(_STOP):
-        by_hand = ended.startswith(f"{_STOP}/safety/")  # the topic or service that was used
-        return Diagnosis("undetermined" if by_hand else "control error", ended, end)
+    if ended.startswith(STOP):
+        return Diagnosis("undetermined" if by_hand(ended) else "control error", ended, end)
     if not left.known:
         text = f"the task's expert cannot say what was still to do, and {cause}"
         return Diagnosis("undetermined", text, end)

@@ -52,6 +52,9 @@ def results_table(episodes: Sequence[EpisodeScore]) -> str:
     for group in by_task(episodes):
         lines += [f"{group.name}: asked nothing afterwards in {n} episodes: {why}"
                   for why, n in group.not_asked.items()]  # fmt: skip
+        if group.stopped:
+            lines.append(f"{group.name}: a human stopped the arms in {group.stopped} of "
+                         f"{group.count} episodes, which count as failures")  # fmt: skip
     compared = [e for e in episodes if e.agrees is not None]
     agreeing = sum(bool(e.agrees) for e in compared)
     if compared:

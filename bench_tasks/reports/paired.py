@@ -1,14 +1,15 @@
 """Whether one set of results foretells another: simulation and robot, task by task, agent by agent.
 
 A pair is one task with one planner and policy, on both sides. An episode without a verdict is
-neither a success nor a failure here: it is left out of the shares, and counted beside them.
+neither a success nor a failure here: it is left out of the shares, and counted beside them. One
+that a human stopped is a failure, and said.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from bench_tasks.errors import UsageError
 from bench_tasks.execution import Execution
 from bench_tasks.reports.stats import mmrv, pearson, wilson
 from bench_tasks.verdicts import score_files, scoring
-from bench_tasks.verdicts.episode_score import EpisodeScore
+from bench_tasks.verdicts.episode_score import EpisodeScore, by_hand
 
 __all__ = ["MIN_PAIRS", "Comparison", "Pair", "Side", "compare", "results_of"]
 
@@ -28,11 +29,12 @@ Key = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Side:
-    """The episodes of a pair on one side."""
+    """The episodes of a pair on one side; `stopped`: those with a verdict that a human stopped."""
 
     successes: int
     scored: int
     unscored: int
+    stopped: int = 0
 
     @property
     def share(self) -> float:
@@ -47,8 +49,7 @@ class Side:
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; the share is None without a verdict."""
         share = self.share if self.scored else None
-        return {"successes": self.successes, "scored": self.scored, "unscored": self.unscored,
-                "share": share, "interval": list(self.interval)}  # fmt: skip
+        return {**asdict(self), "share": share, "interval": list(self.interval)}
 
 
 @dataclass(frozen=True)
@@ -137,6 +138,12 @@ def compare(sim: Sequence[EpisodeScore], real: Sequence[EpisodeScore]) -> Compar
             where = "simulated" if not pair.sim.scored else "real"
             left_out.append(f"{_name((pair.task, pair.planner, pair.policy))}: no {where} episode "
                             "has a verdict")  # fmt: skip
+        for side, where in ((pair.sim, "simulated"), (pair.real, "real")):
+            if side.stopped:
+                left_out.append(
+                    f"{_name((pair.task, pair.planner, pair.policy))}: a human stopped the arms in "
+                    f"{side.stopped} of {side.scored} {where} episodes, which count as failures"
+                )
     left_out += [*_versions(sim, real), *_ways(sim, real)]
     counted = [pair for pair in pairs if pair.counts]
     found, why = _correlation(counted)
@@ -160,7 +167,7 @@ def _sides(episodes: Sequence[EpisodeScore]) -> dict[Key, Side]:
     return {
         key: Side(
             sum(e.success for e in members if e.scored), sum(e.scored for e in members),
-            sum(not e.scored for e in members),
+            sum(not e.scored for e in members), sum(e.scored and by_hand(e.cause) for e in members),
         )
         for key, members in found.items()
     }  # fmt: skip

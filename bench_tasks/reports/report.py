@@ -160,6 +160,10 @@ def _warnings(whole: Group, run: dict[str, Any], more: Sequence[str]) -> str:
         few = "1 episode has no verdict and counts as a failure"
         many = f"{whole.unscored} episodes have no verdict and count as failures"
         lines.append(f"{few if whole.unscored == 1 else many}.")
+    if whole.stopped:
+        few = "In 1 episode a human stopped the arms: it counts as a failure"
+        many = f"In {whole.stopped} episodes a human stopped the arms: they count as failures"
+        lines.append(f"{few if whole.stopped == 1 else many}.")
     differ = [e for e in whole.episodes if e.agrees is False]
     if differ:
         names = ", ".join(_link(e) for e in differ)

@@ -9,7 +9,7 @@ from typing import Any
 
 from bench_tasks.execution import Execution
 from bench_tasks.reports.stats import wilson
-from bench_tasks.verdicts.episode_score import EpisodeScore
+from bench_tasks.verdicts.episode_score import EpisodeScore, by_hand
 
 __all__ = [
     "Group", "acting_alone", "by_execution", "by_help", "by_task", "by_tier", "category", "kind_of",
@@ -56,6 +56,11 @@ class Group:
     def unscored(self) -> int:
         """Number of episodes without a verdict."""
         return sum(not e.scored for e in self.episodes)
+
+    @property
+    def stopped(self) -> int:
+        """Number of episodes that a human stopped: failures, but not all of the policy's making."""
+        return sum(by_hand(e.cause) for e in self.episodes)
 
     @property
     def share(self) -> float:

@@ -7,7 +7,15 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["EpisodeScore"]
+__all__ = ["STOP", "EpisodeScore", "by_hand"]
+
+STOP = "safety stop: "
+"""How the cause of an episode begins whose arms had to be stopped."""
+
+
+def by_hand(cause: str) -> bool:
+    """Whether it was a human who stopped them, by the topic or a service of the safety node."""
+    return cause.startswith(f"{STOP}/safety/")
 
 
 def _plain(value: Any) -> Any:

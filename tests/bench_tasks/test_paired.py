@@ -12,8 +12,10 @@ from made import scene
 from bench_tasks.bags.recording import BagSink
 from bench_tasks.cli import main
 from bench_tasks.errors import UsageError
+from bench_tasks.reports.outcome import results_table
 from bench_tasks.reports.paired import Side, compare, results_of
 from bench_tasks.reports.paired_page import page, text
+from bench_tasks.reports.report import page as report
 from bench_tasks.verdicts import score_files, scoring
 from bench_tasks.verdicts.episode_score import EpisodeScore
 from bench_tasks.vocabulary import Event
@@ -68,6 +70,25 @@ def test_what_has_no_verdict_is_neither_failure_nor_success_but_shown():
     row = text(compare(SIM, REAL)).splitlines()[1].split()
     assert row[:5] == ["grab_roller", "expert", "skills", "5/10", "24%"]
     assert row[-5:] == ["6/10", "31%", "to", "83%", "10"]
+
+
+def test_who_was_stopped_by_a_human_has_failed_and_can_be_read_apart():
+    real = list(REAL)
+    causes = ["/safety/estop said true", "/safety/stop was called", "left_fr3_joint4: 71 Nm"]
+    pots = [k for k, e in enumerate(real) if e.task == "lift_pot" and not e.success]
+    for k, cause in zip(pots, causes, strict=False):
+        real[k] = replace(real[k], cause=f"safety stop: {cause}")
+    found = compare(SIM, real)
+    assert found.pairs[1].real == Side(1, 10, 0, stopped=2)
+    assert found.to_dict()["pairs"][1]["real"]["stopped"] == 2
+    (note,) = (line for line in found.left_out if "stopped" in line)
+    said = "a human stopped the arms in 2 of 10 real episodes, which count as failures"
+    assert note == f"lift_pot (expert, skills): {said}"
+    assert f"note: {note}" in text(found)
+    assert f"lift_pot: {said.replace('real ', '')}" in results_table(real)
+    assert "In 2 episodes a human stopped the arms: they count as" in report(real, {}, {}, "")
+    for shown in (results_table(REAL), report(REAL, {}, {}, ""), text(compare(SIM, REAL))):
+        assert "stopped the arms" not in shown
 
 
 def test_a_side_without_any_verdict_pairs_with_nothing():
@@ -228,7 +249,7 @@ def test_the_command_reads_folders(tmp_path, capsys):
     given = json.loads(capsys.readouterr().out)
     assert given["pearson"]["r"] == pytest.approx(0.5960, abs=1e-4)
     assert given["pairs"][0]["real"] == {
-        "successes": 6, "scored": 10, "unscored": 10, "share": 0.6,
+        "successes": 6, "scored": 10, "unscored": 10, "stopped": 0, "share": 0.6,
         "interval": pytest.approx([0.3127, 0.8318], abs=5e-5),
     }  # fmt: skip
     assert out.is_file()
