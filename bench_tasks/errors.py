@@ -3,8 +3,8 @@
 import traceback
 
 __all__ = [
-    "BenchError", "BrokenOff", "Crash", "GoneNode", "LateInput", "LostNode", "SafetyStop",
-    "UnscoredError", "UsageError", "trace_of",
+    "BenchError", "BrokenOff", "Crash", "GoneNode", "LateInput", "LostNode",
+    "MemoryRaised", "SafetyStop", "UnscoredError", "UsageError", "trace_of",
 ]  # fmt: skip
 
 
@@ -28,6 +28,10 @@ class BrokenOff(BenchError):
 
 class LateInput(BenchError):
     """A node was asked about something that has not reached it yet."""
+
+
+class MemoryRaised(BenchError):
+    """What a memory raised in another process; the text has its type and what it said."""
 
 
 class LostNode(BenchError):

@@ -32,7 +32,7 @@ def nodes(context):
 
     return [
         *(SetEnvironmentVariable(*item) for item in variables(os.environ).items()),
-        node("memory", {"memory": parameters["memory"]}),
+        node("memory", {name: parameters[name] for name in ("memory", "reader")}),
         *([node("recorder", {})] if parameters["record"] else []),
         node("probe", parameters),
     ]

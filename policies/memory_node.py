@@ -8,14 +8,15 @@ from pathlib import Path
 
 from bench_interfaces.srv import Ask, ResetAgent
 
-from bench_tasks.errors import BenchError, UsageError
-from bench_tasks.probes.player import storage_bytes
-from bench_tasks.probes.stream import checked
+from bench_tasks.errors import BenchError, BrokenOff, MemoryRaised, UsageError
+from bench_tasks.probes.player import shown, storage_bytes
+from bench_tasks.probes.stream import Query, Reply, checked
 from bench_tasks.ros.node_ros import BenchNode, answer, parameter, steady_timer
 from bench_tasks.ros.node_ros import main as run_node
 from bench_tasks.ros.talk_ros import Listener, query_of
 from bench_tasks.scratch import Scratch
 from policies.memory import make_memory
+from policies.memory.model_reader import make_reader
 
 __all__ = ["MemoryNode", "main"]
 
@@ -26,7 +27,8 @@ class MemoryNode(BenchNode):
     """Observes as it hears, one item after the other, and answers between them.
 
     Parameter `store` is the file to remember in, from one start to the next; without it each probe
-    gets an empty memory, and nothing is left of it.
+    gets an empty memory, and nothing is left of it. `reader` names a model that answers from what
+    is recalled; without it rules do.
     """
 
     def __init__(self) -> None:
@@ -35,7 +37,9 @@ class MemoryNode(BenchNode):
         self._spec = parameter(self, "memory", "structured")
         self._kept = parameter(self, "store", "")
         self._folder = Scratch("bench_tasks_memory-")
-        self._number, self._errors = 0, []
+        reader = parameter(self, "reader", "")
+        self._reader = make_reader(reader)[1] if reader else None
+        self._number, self._errors, self._raised = 0, [], {}
         self._open()
         self._listener = Listener(self)
         steady_timer(self, LISTEN_EVERY_S, self._listen)
@@ -46,7 +50,7 @@ class MemoryNode(BenchNode):
         self._number += 1
         own = self._folder.path / f"{self._number}.sqlite"
         self._path = Path(self._kept) if self._kept else own
-        self._memory = make_memory(self._spec, self._path)
+        self._memory = make_memory(self._spec, self._path, reader=self._reader)
 
     def _listen(self, until: int | None = None) -> None:
         """Observe what has come, or until so many items have."""
@@ -55,8 +59,8 @@ class MemoryNode(BenchNode):
             try:
                 self._memory.observe(item)
             except Exception as error:  # noqa: BLE001 - other people's code: the next is heard
-                self._errors.append(f"item {item.id}: {type(error).__name__}: {error}")
-                self.get_logger().error(self._errors[-1])
+                self._raised[item.id] = shown(error)
+                self.get_logger().error(f"item {item.id}: {shown(error)}")
         while self._listener.lost:
             self._errors.append(self._listener.lost.pop(0))
             self.get_logger().error(self._errors[-1])
@@ -73,7 +77,7 @@ class MemoryNode(BenchNode):
                     file.unlink()
             self._open()
             self._listener.forget()
-            self._errors = []
+            self._errors, self._raised = [], {}
             response.metadata = json.dumps({"memory": self._spec, "storage_bytes": size})
 
         return answer(response, work)
@@ -86,15 +90,38 @@ class MemoryNode(BenchNode):
                 query = query_of(request, raw["query"]) if "query" in raw else None
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 raise UsageError(f"malformed question: {error!r}") from None
-            if self._errors:
-                errors, self._errors = self._errors, []
+            if self._errors or self._raised and query is not None:
+                told = [f"item {name}: {text}" for name, text in self._raised.items()]
+                errors, self._errors, self._raised = [*self._errors, *told], [], {}
                 raise BenchError("; ".join(errors))
             if query is not None:
-                response.answer = json.dumps(asdict(checked(self._memory.answer(query))))
-            elif raw.get("settle") and hasattr(self._memory, "settle"):
-                self._memory.settle()
+                response.answer = json.dumps(asdict(self._reply(query)))
+                return
+            settling = self._settle() if raw.get("settle") else ""
+            response.answer = json.dumps({"raised": self._raised, "settling": settling})
+            self._raised = {}
 
         return answer(response, work)
+
+    def _reply(self, query: Query) -> Reply:
+        """The memory's reply; MemoryRaised says what it raised in its place."""
+        try:
+            return checked(self._memory.answer(query))
+        except BrokenOff:
+            raise
+        except Exception as error:
+            raise MemoryRaised(shown(error)) from error
+
+    def _settle(self) -> str:
+        """Let the memory do now what the next answer needs; what it raised, "" if nothing."""
+        try:
+            if hasattr(self._memory, "settle"):
+                self._memory.settle()
+        except BrokenOff:
+            raise
+        except Exception as error:  # noqa: BLE001 - other people's code
+            return shown(error)
+        return ""
 
     def close(self) -> None:
         """What is kept lies in its file; the rest goes."""

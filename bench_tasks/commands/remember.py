@@ -254,20 +254,13 @@ def played(
     UsageError, before anything is played, on an unknown name or option or when a run is there
     already.
     """
+    from bench_tasks.commands.models import with_models
     from bench_tasks.probes import check_seeds, make_probe
     from bench_tasks.probes.player import play, storage_bytes
     from bench_tasks.probes.runs import SUFFIX, RunWriter, read_run
-    from policies import make_model
     from policies.memory import check_memory, make_memory
-    from policies.memory.model_reader import make_reader
 
-    models, reads, plays = "", None, {}
-    if reader:
-        name, reads = make_reader(reader)
-        models = f" read by {name}"
-    if user:
-        name, complete = make_model(user)
-        models, plays = f"{models} talking to {name}", {"complete": complete}
+    models, reads, plays = with_models(reader, user)
     kinds = {spec: make_probe(spec, **plays) for spec in probes}
     for spec in memories:
         check_memory(spec)

@@ -39,15 +39,18 @@ EVENTS = "/episode/events"
 ANSWERED, OVER = "answered", "probe_over"
 
 
-def answered(record: Record, after: int, observed_s: float) -> Event:
+def answered(
+    record: Record, after: int, observed_s: float, raised: dict[str, str] | None = None
+) -> Event:
     """The event that says what was asked after so many items, and what came of it.
 
-    `observed_s` is how long the memory took for the items since the question before.
+    `observed_s` is how long the memory took for the items since the question before, and `raised`
+    what it raised at some of them, by id.
     """
     assert isinstance(record.step, Asked)
     data = {
         "asked": step_to_json(record.step), "after": after, "seconds": record.seconds,
-        "observed_s": observed_s, "error": record.error,
+        "observed_s": observed_s, "error": record.error, "raised": raised or {},
         "reply": asdict(record.reply) if record.reply is not None else None,
     }  # fmt: skip
     return Event(ANSWERED, 0, record.step.query.stamp_ns, data)
@@ -98,6 +101,7 @@ def _records(items: list[Item], events: list[Event]) -> tuple[list[Record], int 
     """What happened, in order, and what was stored if the run got to its end."""
     records: list[Record] = []
     heard, storage = 0, None
+    raised: dict[str, str] = {}
 
     def hear(until: int, seconds: float) -> None:
         nonlocal heard
@@ -110,6 +114,7 @@ def _records(items: list[Item], events: list[Event]) -> tuple[list[Record], int 
 
     for event in events:
         data: dict[str, Any] = event.data
+        raised |= data.get("raised", {})
         if event.kind == ANSWERED:
             hear(data["after"], data["observed_s"])
             records.append(Record(
@@ -121,6 +126,9 @@ def _records(items: list[Item], events: list[Event]) -> tuple[list[Record], int 
             storage = data["storage_bytes"]
     if storage is None:
         records.extend(Record(item) for item in items[heard:])
+    for k, record in enumerate(records):
+        if isinstance(record.step, Item) and record.step.id in raised:
+            records[k] = replace(record, error=str(raised[record.step.id]))
     return records, storage
 
 

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bench_tasks.errors import BrokenOff
+from bench_tasks.errors import BrokenOff, MemoryRaised
 from bench_tasks.probes.stream import Item, Probe, Reply, Step, checked
 from bench_tasks.protocols import Memory
 
-__all__ = ["Record", "play", "storage_bytes"]
+__all__ = ["Record", "play", "shown", "storage_bytes"]
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def play(
         except BrokenOff:
             raise
         except Exception as raised:  # noqa: BLE001 - other people's code: anything can come
-            error = f"{type(raised).__name__}: {raised}"
+            error = shown(raised)
         return found, clock() - started, error
 
     def add(record: Record) -> None:
@@ -83,6 +83,11 @@ def play(
         reply, took, error = timed(lambda query=query: checked(memory.answer(query)))
         reply = reply or Reply("", 0.0, abstained=True)
         add(Record(step, reply, took, error))
+
+
+def shown(raised: Exception) -> str:
+    """What a memory raised, as it is on record, wherever it was raised."""
+    return str(raised) if isinstance(raised, MemoryRaised) else f"{type(raised).__name__}: {raised}"
 
 
 def storage_bytes(memory: Memory, store: Path | None = None) -> int:

@@ -29,7 +29,16 @@ from rclpy.serialization import deserialize_message, serialize_message
 from rclpy.signals import SignalHandlerOptions
 
 from bench_tasks.bags.bag_writer import RecordingError
-from bench_tasks.errors import BenchError, Crash, GoneNode, LateInput, LostNode, UsageError
+from bench_tasks.errors import (
+    BenchError,
+    BrokenOff,
+    Crash,
+    GoneNode,
+    LateInput,
+    LostNode,
+    MemoryRaised,
+    UsageError,
+)
 from bench_tasks.ros.presence import ASKED_TOO_S, Presence, Watch
 
 __all__ = [
@@ -291,7 +300,9 @@ def answer(response: Any, work: Callable[[], None]) -> Any:
     return response
 
 
-_KINDS = {k.__name__: k for k in (RecordingError, LateInput, UsageError, BenchError)}
+_KINDS = {k.__name__: k for k in (
+    RecordingError, LateInput, BrokenOff, MemoryRaised, UsageError, BenchError,
+)}  # fmt: skip
 """Kinds of error that keep their kind between nodes."""
 
 

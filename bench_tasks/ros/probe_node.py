@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +17,9 @@ from bench_interfaces.msg import EpisodeEvent
 from bench_interfaces.srv import Record
 
 from bench_tasks.bags import cdr
+from bench_tasks.commands.models import with_models
 from bench_tasks.commands.progress import Progress
 from bench_tasks.commands.remember import check_new, renderer, run_path
-from bench_tasks.errors import BenchError
 from bench_tasks.manifest import environment, writable_folder
 from bench_tasks.probes import make_probe
 from bench_tasks.probes.bags import EVENTS, OVER, answered
@@ -26,7 +28,7 @@ from bench_tasks.probes.player import Record as Step
 from bench_tasks.probes.player import play
 from bench_tasks.probes.runs import Run
 from bench_tasks.probes.scores import score
-from bench_tasks.probes.stream import Asked
+from bench_tasks.probes.stream import Asked, Item
 from bench_tasks.probes.tables import rows_of, save_rows, tables
 from bench_tasks.ros.conductor_ros import Conductor, finish_recording, wait_for_services
 from bench_tasks.ros.node_ros import (
@@ -55,7 +57,8 @@ class ProbeNode(Conductor):
         """Read and check the parameters; UsageError names the first wrong one."""
         super().__init__("probe")
         self.spec = parameter(self, "probe", "conversations")
-        self.memory_spec = parameter(self, "memory", "structured")
+        name, _, user = with_models(parameter(self, "reader", ""), parameter(self, "user", ""))
+        self.memory_spec = parameter(self, "memory", "structured") + name
         first = parameter(self, "seed", 0)
         self.seeds = range(first, first + parameter(self, "seeds", 1))
         self.record = parameter(self, "record", True)
@@ -63,7 +66,7 @@ class ProbeNode(Conductor):
         pictures = Path(parameter(self, "pictures", "results/stills"))
         self.startup_s = parameter(self, "startup_s", 60.0)
         deadline_s = parameter(self, "deadline_s", 300.0)
-        self.kind = make_probe(self.spec)
+        self.kind = make_probe(self.spec, **user)
         self.paths = {s: run_path(self.out, self.spec, self.memory_spec, s) for s in self.seeds}
         check_new(self.paths.values())
         writable_folder(self.out)
@@ -105,7 +108,14 @@ class ProbeNode(Conductor):
             wait_for_listeners([(self._events, 1)], 10.0)
         self._sent = 0
         self.memory.begin()
-        waiting_s, stamp_ns = 0.0, 0
+        waiting_s, stamp_ns, told = 0.0, 0, 0
+        raised = self.memory.raised
+
+        def news() -> dict[str, str]:
+            nonlocal told
+            found = dict(islice(raised.items(), told, None))
+            told = len(raised)
+            return found
 
         def keep(record: Step) -> None:
             nonlocal waiting_s, stamp_ns
@@ -114,21 +124,26 @@ class ProbeNode(Conductor):
             self.watch.check("memory", "recorder")
             step = record.step
             if isinstance(step, Asked):
-                self._event(answered(record, self.memory.said, waiting_s))
+                self._event(answered(record, self.memory.said, waiting_s, news()))
                 waiting_s, stamp_ns = 0.0, step.query.stamp_ns
-            elif record.error:
-                raise BenchError(record.error)
             else:
+                if record.error:
+                    raised.setdefault(step.id, record.error)
                 waiting_s, stamp_ns = waiting_s + record.seconds, step.stamp_ns
 
         records = play(self.kind.steps(seed, self.render), self.memory, keep)
         size = self.memory.end()
         self._event(Event(OVER, 0, stamp_ns, {
             "after": self.memory.said, "observed_s": waiting_s, "storage_bytes": size,
+            "raised": news(),
         }))  # fmt: skip
         if self.record:
             self._finish()
-        return Run(self.spec, self.memory_spec, seed, tuple(records), size)
+        whole = (
+            replace(record, error=raised.get(record.step.id, ""))
+            if isinstance(record.step, Item) else record for record in records
+        )  # fmt: skip
+        return Run(self.spec, self.memory_spec, seed, tuple(whole), size)
 
     def _event(self, event: Event) -> None:
         self._events.publish(to_message(cdr.encode_event(event), EpisodeEvent))

@@ -12,7 +12,7 @@ from bench_interfaces.msg import Utterance
 from bench_interfaces.srv import Ask, ResetAgent
 from sensor_msgs.msg import CompressedImage
 
-from bench_tasks.errors import BenchError
+from bench_tasks.errors import BenchError, BrokenOff, MemoryRaised
 from bench_tasks.probes.messages import (
     SHOWN,
     TALK,
@@ -130,11 +130,13 @@ class TopicMemory:
         self._ask = Caller(node, Ask, "/memory/ask", deadline_s)
         self.calls = {"memory": [self._reset, self._ask]}
         self.said, self.shown = 0, 0
+        self.raised: dict[str, str] = {}
+        """What the memory raised at items, by their ids, as far as it is known."""
 
     def begin(self) -> None:
         """An empty memory, once all who must hear are connected. BenchError when it is not so."""
         wait_for_listeners(((p, self._listeners) for p in (self._said, self._shown)), 10.0)
-        self.said, self.shown = 0, 0
+        self.said, self.shown, self.raised = 0, 0, {}
         self._reset.call(ResetAgent.Request(scene=json.dumps({"probe": True})))
 
     def end(self) -> int:
@@ -150,11 +152,24 @@ class TopicMemory:
         self._said.publish(to_message(said, Utterance))
         self.said += 1
         if self.said % AT_ONCE == 0:
-            self._call({"settle": False})
+            self._catch_up(settle=False)
 
     def settle(self) -> None:
-        """Wait until everything was observed, and what can be done before a question is done."""
-        self._call({"settle": True})
+        """Wait until everything was observed, and what can be done before a question is done.
+
+        MemoryRaised when the memory raised something at the latter; BrokenOff when not all came.
+        """
+        self._catch_up(settle=True)
+
+    def _catch_up(self, settle: bool) -> None:
+        try:
+            found = json.loads(self._call({"settle": settle}))
+        except Exception as error:
+            # The memory's own faults are in the answer: something was lost on the way.
+            raise BrokenOff(str(error)) from error
+        self.raised |= found["raised"]
+        if found["settling"]:
+            raise MemoryRaised(found["settling"])
 
     def answer(self, query: Query) -> Reply:
         """Ask; errors as of `Caller.call`."""

@@ -141,6 +141,8 @@ def test_a_memory_probe_has_a_launch_of_its_own(launch, nodes, tmp_path):
     for wrong, message in (
         ("memory:=elephant", "unknown memory 'elephant': choose from "),
         ("memory:=oracle", "memory oracle must be told what to recall"),
+        ("reader:=expert", "unknown model 'expert': choose from "),
+        ("user:=openai:model=m", "probe conversations has nobody that a model could play"),
         ("probe:=quiz", "unknown probe 'quiz': choose from "),
         ("seeds:=0", "seeds must be 1 or more and seed 0 or more, got 0 and 0"),
     ):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 
 import pytest
@@ -129,3 +130,72 @@ def test_a_lost_picture_does_not_hold_up_for_ever_what_is_said_later(monkeypatch
     assert [(i.id, i.picture and i.picture.data) for i in heard] == [("a", b""), ("b", None)]
     assert listener.lost == ["item a: picture 'a.jpg' did not come in 60 s"]
     assert listener.heard == 2
+
+
+FORGETFUL = '''
+from policies.memory.base import KeptMemory
+
+class Deaf(KeptMemory):
+    """Some of it raises: when it listens, when it has time, when it is asked."""
+
+    def observe(self, item):
+        if item.id.endswith("3"):
+            raise KeyError(item.id)
+        super().observe(item)
+
+    def settle(self):
+        raise OSError("no time")
+
+    def answer(self, query):
+        if query.id.endswith("1"):
+            raise ValueError(query.text)
+        return super().answer(query)
+
+    def recall(self, query):
+        return self.store.items()
+'''
+
+
+def test_what_a_memory_raises_is_counted_over_ros_as_in_one_process(nodes, tmp_path, monkeypatch):
+    """The same items and questions, the same words, live, from the bag and in one process."""
+    from bench_tasks.probes import make_probe
+    from policies.memory import make_memory
+
+    (tmp_path / "deaf.py").write_text(FORGETFUL)
+    monkeypatch.syspath_prepend(tmp_path)
+    nodes.env["PYTHONPATH"] += f"{os.pathsep}{tmp_path}"
+    start(nodes, tmp_path / "live", memory="deaf.Deaf")
+    assert nodes.wait("probe") == 1, nodes.log("probe")
+    alone = play(make_probe(PROBE).steps(0), make_memory("deaf.Deaf"))
+    (bag,) = probe_bags(tmp_path / "live")
+    run = read_bag(bag)
+    assert [(r.step, r.reply, r.error) for r in run.records] == [
+        (r.step, r.reply, r.error) for r in alone
+    ]
+    said = {r.error.partition(":")[0] for r in alone}
+    assert said == {"", "KeyError", "OSError", "ValueError"}
+    (row,) = rows_of([run])
+    assert f"deaf.Deaf raised something {row.errors} times, first at {row.first_error}\n" \
+        in nodes.log("probe")  # fmt: skip
+    (saved,) = (tmp_path / "live").glob("memory-*.json")
+    (live,) = json.loads(saved.read_text())["rows"]
+    assert (live["errors"], live["total"]) == (row.errors, json.loads(json.dumps(
+        row.total.to_dict())))  # fmt: skip
+
+
+def test_a_model_reads_over_ros_and_is_given_up_when_it_does_not_answer(nodes, tmp_path):
+    from tests.policies.planners.model_server import ModelServer, error
+
+    with ModelServer(*['{"answer": 1}'] * 5, error(503, "busy")) as server:
+        spec = f"openai:base_url={server.url},model=m,retries=0"
+        nodes.start("memory", memory="full", reader=spec)
+        nodes.start("recorder")
+        nodes.start("probe", probe=PROBE, memory="full", reader=spec, out=str(tmp_path / "live"))
+        assert nodes.wait("probe") == 1, nodes.log("probe")
+    assert "not asked after 3 calls in a row without an answer" in nodes.log("probe")
+    assert nodes.stop()["recorder"] == 0
+    (bag,) = probe_bags(tmp_path / "live")
+    run = read_bag(bag)
+    assert (run.memory, run.storage_bytes) == ("full read by openai m", None)
+    assert [bool(r.error) for r in run.asked] == [False] * 5 + [True] * 3
+    assert all(r.reply.text == r.step.query.choices[0] for r in run.asked[:5])
