@@ -145,30 +145,39 @@ def save_rows(folder: Path, rows: Sequence[Row], more: dict[str, Any] | None = N
 
 
 _HEAD = (
-    "probe", "memory", "right", "95 % interval", "chance", "best constant answer", "abstained",
+    "memory", "right", "95 % interval", "chance", "best constant answer", "abstained",
     "with guesses", "F1", "BLEU-1", "errors", "s/session", "ms/question", "storage kB",
 )  # fmt: skip
+WIDTH = 100
+"""Columns of a terminal, which a table is folded into."""
+MOST_CONSTANT = 20
+"""Signs of the best constant answer that are shown, its share included."""
 
 
 def tables(rows: Sequence[Row], by: Sequence[str] = ("kind",)) -> str:
-    """All rows, then for each name in `by` and each probe what each memory had right.
+    """Each probe's rows, then for each name in `by` and each probe what each memory had right.
 
     There with Wilson's 95 % interval in percent, and how many were asked. UsageError lists the
     names there are.
     """
     check_splits(by)
-    parts = [aligned([[*_HEAD], *(_cells(row) for row in rows)])]
+    probes = list(dict.fromkeys(row.probe for row in rows))
+    parts = [
+        f"{probe}\n{_folded([[*_HEAD], *(_cells(row) for row in rows if row.probe == probe)])}"
+        for probe in probes
+    ]
     for name in by:
-        for probe in dict.fromkeys(row.probe for row in rows):
+        for probe in probes:
             own = [row for row in rows if row.probe == probe]
             lines = _by(own, name)
             if len(lines) > 1:
-                parts.append(f"{probe}: right, by {name}\n{aligned(lines)}")
+                parts.append(f"{probe}: right, by {name}\n{_folded(lines)}")
     for probe in dict.fromkeys(row.probe for row in rows if row.more):
         lines = besides([row for row in rows if row.probe == probe])
-        parts.append(f"{probe}: what it measures besides\n{aligned(lines)}")
+        parts.append(f"{probe}: what it measures besides\n{_folded(lines)}")
     for probe in dict.fromkeys(row.probe for row in rows if row.phases):
-        parts.append(f"{probe}: acts\n{aligned(acts([r for r in rows if r.probe == probe]))}")
+        lines = acts([row for row in rows if row.probe == probe])
+        parts.append(f"{probe}: acts\n{_folded(lines, keys=2)}")
     raised = [f"{row.probe}: {row.memory} raised something {row.errors} times, first at "
               f"{row.first_error}\n" for row in rows if row.errors]  # fmt: skip
     if raised:
@@ -233,17 +242,35 @@ def acts(rows: Sequence[Row]) -> list[list[str]]:
 def _cells(row: Row) -> list[str]:
     total, (text, share) = row.total, row.constant
     found = [
-        f"{total.low:.0%} to {total.high:.0%}", f"{total.chance:.0%}", f"{share:.0%} {text}",
+        f"{total.low:.0%} to {total.high:.0%}", f"{total.chance:.0%}",
+        _cut(f"{share:.0%} {text}"),
         str(total.abstained), f"{total.guessing:.0%}", f"{total.f1:.2f}",
         f"{total.bleu_1:.2f}",
     ]  # fmt: skip
     if not total.count:  # Nothing was asked, as where all is in the acts.
         found = ["-"] * len(found)
     return [
-        row.probe, row.memory, f"{total.right}/{total.count}", *found, str(row.errors),
+        row.memory, f"{total.right}/{total.count}", *found, str(row.errors),
         f"{row.cost['seconds_per_session']:.3f}",
         f"{1e3 * row.cost['seconds_per_question']:.1f}", f"{row.storage_bytes / 1e3:.0f}",
     ]  # fmt: skip
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MOST_CONSTANT else f"{text[: MOST_CONSTANT - 3]}..."
+
+
+def _folded(rows: Sequence[Sequence[str]], keys: int = 1) -> str:
+    """As `aligned`, in tables of at most `WIDTH` signs, each with the first `keys` columns."""
+    widths = [max(len(row[k]) for row in rows) + 2 for k in range(len(rows[0]))]
+    blocks: list[list[int]] = [[]]
+    for k in range(keys, len(widths)):
+        if blocks[-1] and sum(widths[i] for i in (*range(keys), *blocks[-1], k)) - 2 > WIDTH:
+            blocks.append([])
+        blocks[-1].append(k)
+    return "\n".join(
+        aligned([[row[k] for k in (*range(keys), *block)] for row in rows]) for block in blocks
+    )
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:

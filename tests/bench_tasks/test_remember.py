@@ -65,7 +65,12 @@ def test_the_table_shows_what_is_asked_for(played, capsys):
     assert rows["AR"] == "100% (34-100) 50% (9-91) 100% (34-100) 50% 2"
     assert rows["TR"] == "100% (34-100) 0% (0-66) 100% (34-100) 17% 2"
     assert f"{SMALL}: right, by turns" in out
-    assert out.splitlines()[0].split()[:3] == ["probe", "memory", "right"]
+    head, first, *_ = out.splitlines()
+    assert head == SMALL and first.split()[:2] == ["memory", "right"]
+    assert max(map(len, out.splitlines()[:-1])) <= 100  # The last line names a file.
+    second = out.split("\n\n")[1].splitlines()
+    assert second[0].split()[-4:] == ["s/session", "ms/question", "storage", "kB"]
+    assert [line.split()[0] for line in second[1:]] == ["full", "none", "oracle"]
     status, _, err = ran(capsys, "score", folder, "--by", "weather")
     assert status == 2 and "cannot split by 'weather': choose from days, difficulty" in err
 
@@ -96,10 +101,27 @@ def test_values_are_in_order_and_what_memories_were_asked_may_differ():
 
     rows = [row("full", **{"30-100 turns": 2, "100-300 turns": 3}),
             row("none", **{"0-10 turns": 1, "30-100 turns": 4})]  # fmt: skip
-    lines = [" ".join(line.split()) for line in tables(rows, ["turns"]).splitlines()[5:]]
+    shown = tables(rows, ["turns"]).split("p: right, by turns\n")[1]
+    lines = [" ".join(line.split()) for line in shown.splitlines()]
     assert lines == ["turns full none chance questions", "0-10 turns - 100% (21-100) 50% 1",
                      "30-100 turns 100% (34-100) 100% (51-100) 50% 2 to 4",
                      "100-300 turns 100% (44-100) - 50% 3"]  # fmt: skip
+
+
+def test_tables_of_many_memories_are_folded_and_nothing_of_them_is_lost():
+    question = Asked(Query("q", 0, "?", ("a", "b" * 50)), "k", "b" * 50, 0.5)
+    found = score([Record(question, Reply("a"))])
+    names = [f"memory_{k}:items={10**k}" for k in range(9)]
+    rows = [Row("p", name, 1, 0, found, {"kind": {"k": found}}, ("b" * 50, 1.0), costs([]), 0.0,
+                {f"a long name of number {n}": float(n) for n in range(6)})
+            for name in names]  # fmt: skip
+    shown = tables(rows)
+    assert max(map(len, shown.splitlines())) <= 100
+    by_kind = shown[shown.index("p: right, by kind") : shown.index("p: what it")]
+    assert all(by_kind.count(name) == 1 for name in names) and by_kind.count("kind  ") == 3
+    besides = shown[shown.index("p: what it measures besides") :]
+    assert all(f"a long name of number {n}" in besides for n in range(6))
+    assert "100% bbbbbbbbbbbb..." in shown
 
 
 def test_what_is_about_recordings_says_where_probes_are_scored(played, capsys):
@@ -116,7 +138,7 @@ def test_a_broken_off_run_is_counted_and_not_scored(played, capsys, tmp_path):
     (tmp_path / "cut.run.jsonl").write_text("\n".join(lines[:-1]) + "\n")
     status, out, _ = ran(capsys, "score", tmp_path)
     assert status == 1 and "1 runs were broken off and are not scored" in out and "0/0" in out
-    assert "nan" not in out and out.splitlines()[1].split()[2:6] == ["0/0", "-", "-", "-"]
+    assert "nan" not in out and out.splitlines()[2].split()[1:5] == ["0/0", "-", "-", "-"]
 
 
 def test_everything_is_listed(capsys):
