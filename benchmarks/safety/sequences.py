@@ -122,7 +122,9 @@ class Fuzz:
 def thrown(case: Case, speeds: np.ndarray) -> str:
     """A jump or two may be until the supervisor has noticed how late it is, but not for ever."""
     then, late = case.begun + case.robot.late_periods, case.robot.late_periods
-    wild = speeds[then + late + 2 :].max()
-    if wild > 2.0 * speeds[case.begun - 1 : then].max() + 1e-9:
+    wild, most = speeds[then + late + 2 :].max(), 2.0 * speeds[case.begun - 1 : then].max()
+    if case.unhurried:  # nobody stopped them: they go on along their path
+        most = max(most, np.abs(np.diff(case.ahead[:, JOINTS], axis=0)).max() / DT)
+    if wild > most + 1e-9:
         return f"thrown to and fro, {wild:.2f} rad/s"
     return ""
