@@ -17,6 +17,7 @@ from bench_tasks.errors import UsageError
 if TYPE_CHECKING:
     from bench_tasks.probes import ProbeKind
     from bench_tasks.probes.judging import Judged
+    from bench_tasks.probes.player import Record
     from bench_tasks.probes.runs import Run
     from bench_tasks.probes.stills import Render
     from bench_tasks.probes.tables import Row
@@ -248,7 +249,8 @@ def played(
 ) -> list[Run]:
     """Play every probe with every memory, each in a file of its own that is gone afterwards.
 
-    `done` is told of each run, `note` of each fault in what a probe has read. `reader` and `user`
+    `done` is told of each run, `note` of each fault in what a probe has read, and of the first
+    thing that a memory raises in a run. `reader` and `user`
     name models that answer from what is recalled, and play the user.
 
     UsageError, before anything is played, on an unknown name or option or when a run is there
@@ -289,7 +291,7 @@ def played(
             if spec == memories[0]:
                 for line in getattr(kinds[probe], "faults", ()):
                     note(line)
-            play(steps, memory, writer.keep)
+            play(steps, memory, _telling(writer.keep, f"{probe} seed {seed} {spec}", note))
             size = storage_bytes(memory, store)
         finally:
             memory.close()
@@ -298,6 +300,22 @@ def played(
         runs.append(read_run(path))
         done(runs[-1])
     return runs
+
+
+def _telling(
+    keep: Callable[[Record], None], run: str, note: Callable[[str], None]
+) -> Callable[[Record], None]:
+    """The same, and the first error of a run is told at once: it may be why all takes so long."""
+    told = False
+
+    def kept(record: Record) -> None:
+        nonlocal told
+        keep(record)
+        if record.error and not told:
+            told = True
+            note(f"{run}: {record.error}")
+
+    return kept
 
 
 def _clear(store: Path) -> None:

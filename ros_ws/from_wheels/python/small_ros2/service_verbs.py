@@ -13,15 +13,16 @@ from small_ros2.packages import choices
 
 __all__ = ["add_parser"]
 
-SEEN_S = 2.0
+FIRST_S, SEEN_S = 8.0, 2.0
+"""How long the first service is waited for: a busy machine needs seconds. And how long the next."""
 EVERY_NODES = ("rcl_interfaces/", "type_description_interfaces/")
 """Types of the services that every node has, for its parameters and messages."""
 
 
 def _services(this: Any, wanted: str = "") -> dict[str, str]:
-    """Service -> type, once `wanted` is among them, or nothing new has come for some seconds."""
+    """Service -> type, once `wanted` is among them, or nothing new comes."""
     found: dict[str, str] = {}
-    end = time.monotonic() + SEEN_S
+    end = time.monotonic() + FIRST_S
     while True:
         kinds = this.get_service_names_and_types()
         now = {name: types[0] for name, types in kinds if not types[0].startswith(EVERY_NODES)}
