@@ -11,11 +11,13 @@ is an event on `/safety/events`, which the task node puts on record.
 
 from __future__ import annotations
 
+import contextlib
 import time
 
 from bench_interfaces.msg import ActionChunk as ActionChunkMsg
 from bench_interfaces.msg import EpisodeEvent
 from bench_interfaces.msg import Scene as SceneMsg
+from bench_interfaces.msg import Verdict as VerdictMsg
 from bench_interfaces.msg import WorldState as WorldStateMsg
 from std_msgs.msg import Bool, UInt64
 from std_srvs.srv import Trigger
@@ -26,6 +28,7 @@ from bench_tasks.ros.node_ros import (
     BUTTON,
     LATCHED,
     LATEST,
+    PERIODIC,
     TRACK,
     BenchNode,
     Unwatched,
@@ -39,6 +42,7 @@ from bench_tasks.vocabulary import CONTROL_PERIOD_NS, Event, WorldState
 from hardware.franka import cell as franka_cell
 from hardware.franka import narrowed as franka_narrowed
 from hardware.safety import Decision, Supervisor
+from hardware.safety.imagined import Imagined, in_words
 from hardware.safety.limits import Limits, read_limits
 from hardware.unitree import cell as unitree_cell
 from hardware.unitree import narrowed as unitree_narrowed
@@ -71,14 +75,18 @@ class SafetyNode(BenchNode):
         if clock not in EARLY_S:
             raise UsageError(f"clock must be lockstep or realtime, got {clock!r}")
         self._realtime, self._early_s = clock == "realtime", EARLY_S[clock]
-        self._dry_run = parameter(self, "dry_run", False)
         self._listeners = parameter(self, "listeners", 1)
         limits = read_limits(parameter(self, "limits", "fr3_pair"))
         cell = parameter(self, "cell", "")
         if cell:
             limits = _narrowed(limits, cell)
+        self._limits = limits
+        self._imagined = Imagined(limits) if parameter(self, "dry_run", False) else None
+        """The arms of a dry run, in place of those that stay."""
         self._supervisor = Supervisor(limits, self._realtime, parameter(self, "confirm", False))
         self._state: WorldState | None = None
+        self._scene = self._judged = ("", -1)
+        """Task and seed of the episode, and of the one that was judged last, which is over."""
         self._early: list[tuple[int, float, bytes]] = []
         """Commands for states that are not known yet: number, how long to wait, message."""
         self._pressed, self._lost, self._ticked_s = False, "", 0.0
@@ -92,6 +100,8 @@ class SafetyNode(BenchNode):
         self.create_subscription(
             ActionChunkMsg, "/policy/action_chunk", self._on_chunk, TRACK, raw=True
         )
+        if self._realtime:
+            self.create_subscription(VerdictMsg, "/episode/verdict", self._on_verdict, PERIODIC)
         for qos in BUTTON:
             self.create_subscription(Bool, "/safety/estop", self._on_estop, qos, raw=True)
         for name in ("ready", "confirm", "stop", "release"):
@@ -108,6 +118,8 @@ class SafetyNode(BenchNode):
         except ValueError as error:
             self._stop_arms("state", str(error))
             return
+        if self._imagined is not None:
+            state = self._imagined.state(state)
         self._state = state
         self._do(self._supervisor.on_state(state, time.monotonic()))
         self._judge_early()
@@ -115,11 +127,25 @@ class SafetyNode(BenchNode):
     def _look_at_scene(self) -> None:
         for data in take_all(self._scenes):
             self._early = []  # they were meant for another episode
+            self._judged = ("", -1)
             try:
-                self._supervisor.begin(cdr.decode_scene(data))
+                scene = cdr.decode_scene(data)
+                self._scene = scene.task, scene.seed
+                self._supervisor.begin(scene)
             except ValueError as error:
                 self._stop_arms("state", f"scene: {error}")
                 self._supervisor.end()
+
+    def _on_verdict(self, verdict: VerdictMsg) -> None:
+        self._judged = verdict.task, verdict.seed
+
+    @property
+    def _over(self) -> bool:
+        """Whether no more states come since the episode is over: by itself the robot stands still.
+
+        It would get what is sent to it only when it has got ready for the next one.
+        """
+        return self._judged == self._scene and self._supervisor.overdue
 
     def _on_chunk(self, data: bytes) -> None:
         self._look_at_scene()
@@ -145,6 +171,13 @@ class SafetyNode(BenchNode):
                 self._early.append((seq, until_s, data))
 
     def _judge(self, data: bytes) -> None:
+        if self._imagined is not None and not self._supervisor.overdue:
+            with contextlib.suppress(ValueError):  # what cannot be read is refused below
+                real = self._imagined.left(cdr.decode_chunk(data))
+                if real is not None:
+                    self._imagined.begin()
+                    self._supervisor.anew()
+                    self._do(self._supervisor.on_state(real, time.monotonic()))
         self._do(self._supervisor.on_message(data, time.monotonic()))
 
     def _tick(self) -> None:
@@ -153,7 +186,9 @@ class SafetyNode(BenchNode):
         punctual = now_s - self._ticked_s < STALL_S
         self._ticked_s = now_s
         if punctual:  # else this node was held up, and states may be waiting to be looked at
-            self._do(self._supervisor.on_time(now_s))
+            decision = self._supervisor.on_time(now_s)
+            if not self._over:
+                self._do(decision)
         if self._realtime:
             self._look_after_commanders()
         if self._supervisor.vouches:
@@ -188,16 +223,11 @@ class SafetyNode(BenchNode):
             self._send(decision)
 
     def _send(self, decision: Decision) -> None:
-        if decision.send is None:
+        if decision.send is None or self._over:
             return
-        if self._dry_run:
-            self._supervisor.not_sent()
-            values = decision.send.values
-            first, last = (", ".join(f"{v:.3f}" for v in row) for row in (values[0], values[-1]))
-            self.get_logger().info(
-                f"would send {len(values)} actions answering state {decision.send.seq}: "
-                f"[{first}] to [{last}]"
-            )
+        if self._imagined is not None:
+            self._imagined.send(decision.send)
+            self.get_logger().info(in_words(self._limits, decision.send))
             return
         stamp = self._state.stamp_ns if self._state else 0
         self._chunk_out.publish(cdr.encode_chunk(decision.send, stamp, CONTROL_PERIOD_NS))

@@ -294,11 +294,6 @@ class Plan:
         self._rest_seq, self._running = None, 0
         return self._since_newest() if self.realtime else send
 
-    def not_sent(self) -> None:
-        """What was to be sent last did not reach the arms: they do not follow it."""
-        self.rows = self.rows[:0]
-        self._sent.clear()
-
     def _follow(self, send: ActionChunk, rows: np.ndarray) -> None:
         self.rows, self.seq = rows, send.seq
         self._sent.add(send)

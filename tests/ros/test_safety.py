@@ -288,7 +288,8 @@ def test_in_realtime_a_stop_is_sent_before_it_is_told_of():
 
     sent: list = []
     node = SimpleNamespace(
-        _realtime=True, _dry_run=False, _state=None, get_logger=lambda: SimpleNamespace(
+        _realtime=True, _imagined=None, _over=False, _state=None,
+        get_logger=lambda: SimpleNamespace(
             warning=lambda _: None), _chunk_out=SimpleNamespace(publish=sent.append),
         _event_out=SimpleNamespace(publish=fails),
     )  # fmt: skip
