@@ -11,7 +11,6 @@ is an event on `/safety/events`, which the task node puts on record.
 
 from __future__ import annotations
 
-import contextlib
 import time
 
 from bench_interfaces.msg import ActionChunk as ActionChunkMsg
@@ -83,15 +82,20 @@ class SafetyNode(BenchNode):
         self._limits = limits
         self._imagined = Imagined(limits) if parameter(self, "dry_run", False) else None
         """The arms of a dry run, in place of those that stay."""
+        self._said = ""
         self._supervisor = Supervisor(limits, self._realtime, parameter(self, "confirm", False))
         self._state: WorldState | None = None
-        self._scene = self._judged = ("", -1)
-        """Task and seed of the episode, and of the one that was judged last, which is over."""
+        self._scene, self._judged = ("", -1), None
+        """Task and seed of the episode, and of the one that has been judged, which is over."""
         self._early: list[tuple[int, float, bytes]] = []
         """Commands for states that are not known yet: number, how long to wait, message."""
         self._pressed, self._lost, self._ticked_s = False, "", 0.0
         self._beats = self._ticks = 0
         self._chunk_out = self.create_publisher(ActionChunkMsg, "/safety/action_chunk", TRACK)
+        if self._imagined is not None:  # for the policy: what saw the arms stay would begin there
+            self._imagined_out = self.create_publisher(
+                WorldStateMsg, "/safety/imagined_state", TRACK
+            )
         self._event_out = self.create_publisher(EpisodeEvent, "/safety/events", TRACK)
         self._beat_out = self.create_publisher(UInt64, "/safety/heartbeat", LATEST)
         self._by_hand = Unwatched()
@@ -120,6 +124,7 @@ class SafetyNode(BenchNode):
             return
         if self._imagined is not None:
             state = self._imagined.state(state)
+            self._imagined_out.publish(cdr.encode_state(state))
         self._state = state
         self._do(self._supervisor.on_state(state, time.monotonic()))
         self._judge_early()
@@ -127,7 +132,7 @@ class SafetyNode(BenchNode):
     def _look_at_scene(self) -> None:
         for data in take_all(self._scenes):
             self._early = []  # they were meant for another episode
-            self._judged = ("", -1)
+            self._judged = None
             try:
                 scene = cdr.decode_scene(data)
                 self._scene = scene.task, scene.seed
@@ -171,13 +176,6 @@ class SafetyNode(BenchNode):
                 self._early.append((seq, until_s, data))
 
     def _judge(self, data: bytes) -> None:
-        if self._imagined is not None and not self._supervisor.overdue:
-            with contextlib.suppress(ValueError):  # what cannot be read is refused below
-                real = self._imagined.left(cdr.decode_chunk(data))
-                if real is not None:
-                    self._imagined.begin()
-                    self._supervisor.anew()
-                    self._do(self._supervisor.on_state(real, time.monotonic()))
         self._do(self._supervisor.on_message(data, time.monotonic()))
 
     def _tick(self) -> None:
@@ -226,8 +224,11 @@ class SafetyNode(BenchNode):
         if decision.send is None or self._over:
             return
         if self._imagined is not None:
+            said = in_words(self._limits, decision.send)
+            if said != self._said:  # who holds still says so again and again
+                self.get_logger().info(f"answering state {decision.send.seq} {said}")
+            self._said = said
             self._imagined.send(decision.send)
-            self.get_logger().info(in_words(self._limits, decision.send))
             return
         stamp = self._state.stamp_ns if self._state else 0
         self._chunk_out.publish(cdr.encode_chunk(decision.send, stamp, CONTROL_PERIOD_NS))

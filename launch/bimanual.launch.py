@@ -56,6 +56,8 @@ def nodes(context):
     pictures = {**streams, "image_size": config.image_size}
     # With a safety node the world is told what that lets through, and nothing else.
     checked = [("/policy/action_chunk", "/safety/action_chunk")] if settings.safety else []
+    # Arms that stay would mislead a policy that goes on from where they are.
+    moving = [("/world/state", "/safety/imagined_state")] if settings.dry_run else []
     if settings.robot == "sim":
         seen = {
             "viewer": settings.viewer, "objects": config.objects, "dynamics": config.dynamics,
@@ -76,6 +78,7 @@ def nodes(context):
         node(
             "policy",
             {"policy": config.policy, "listeners": 1 + recorded, **execution, **clock},
+            moving,
         ),
     ]
     if settings.safety:

@@ -131,6 +131,11 @@ class Graph:
         }
         wait_for_services(self.node, needed, timeout_s)
 
+    @property
+    def dry_run(self) -> bool:
+        """Whether the policy is shown arms that do not stay, in place of the world's states."""
+        return self.node.count_publishers("/safety/imagined_state") > 0
+
     def begin(self) -> list[Event]:
         """Forget the last episode, once every listener to this node's topics is connected.
 

@@ -77,7 +77,7 @@ class RemoteWorld:
         self._happened_before(graph.begin())
         if graph.safety:
             graph.wait_until_safe(SAFE_WAIT_S)
-        listeners = 2 + graph.recorded + graph.safety
+        listeners = 2 + graph.recorded + graph.safety - graph.dry_run
         config = {"state_listeners": listeners, "vary": vary}
         response = graph.load.call(
             LoadEpisode.Request(task=task, seed=seed, config=json.dumps(config))

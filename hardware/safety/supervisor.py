@@ -112,10 +112,6 @@ class Supervisor:
             return not self.why_not
         return self._plan is None or self._plan.heeded
 
-    def anew(self) -> None:
-        """The next state is the first of another motion: of this one nothing is known any more."""
-        self._forget()
-
     def begin(self, scene: Scene) -> None:
         """A scene is set up: its base height and the parties of its contacts hold from now on.
 

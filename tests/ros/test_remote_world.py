@@ -38,7 +38,7 @@ def made(world=(), safety=(), states=(), realtime=False, fails=None):
         return states.pop(0)
 
     graph = SimpleNamespace(
-        realtime=realtime, safety=False, recorded=False, deadline_s=5.0, period_ns=0,
+        realtime=realtime, safety=False, recorded=False, dry_run=False, deadline_s=5.0, period_ns=0,
         sent=Counter(), begin=lambda: take("world") + take("safety"), refusal="",
         more_states=lambda: states,
         new_world_events=lambda: take("world"), new_safety_events=lambda: take("safety"),
