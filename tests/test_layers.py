@@ -21,7 +21,7 @@ ROS = {
 ROS_FILES = ("_node.py", "_ros.py")
 """A node, which has an entry point, and what nodes share."""
 BENCH_FILES_THAT_KNOW_SIM_AND_POLICIES = {
-    "runner.py", "doctor.py", "gallery.py", "evolve.py", "remember.py", "models.py",
+    "runner.py", "doctor.py", "gallery.py", "evolve.py", "remember.py", "memory_runs.py",
 }
 
 

@@ -7,10 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from bench_tasks.commands.launch_args import flag, whole
-from bench_tasks.commands.models import with_models
-from bench_tasks.commands.remember import check_live, check_new, check_pictures, run_path
 from bench_tasks.errors import UsageError
 from bench_tasks.manifest import stamped_folder, writable_folder
+from bench_tasks.memory_runs import (
+    check_live,
+    check_new,
+    check_pictures,
+    run_path,
+    with_models,
+)
 from bench_tasks.probes import check_seeds, make_probe
 from bench_tasks.ros.domain import claim_domain
 

@@ -17,10 +17,9 @@ from bench_interfaces.msg import EpisodeEvent
 from bench_interfaces.srv import Record
 
 from bench_tasks.bags import cdr
-from bench_tasks.commands.models import with_models
 from bench_tasks.commands.progress import Progress
-from bench_tasks.commands.remember import check_new, renderer, run_path
 from bench_tasks.manifest import environment, writable_folder
+from bench_tasks.memory_runs import check_new, renderer, run_path, with_models
 from bench_tasks.probes import make_probe
 from bench_tasks.probes.bags import EVENTS, OVER, answered
 from bench_tasks.probes.messages import SHOWN, TALK

@@ -9,7 +9,7 @@ import signal
 import pytest
 
 from bench_tasks.cli import main as cli
-from bench_tasks.commands.remember import run_path
+from bench_tasks.memory_runs import run_path
 from bench_tasks.probes.bags import probe_bags, read_bag
 from bench_tasks.probes.player import play
 from bench_tasks.probes.scores import score

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from bench_tasks.commands.remember import played, run_path
 from bench_tasks.errors import BenchError, UsageError
+from bench_tasks.memory_runs import played, run_path
 from bench_tasks.probes import make_probe
 from bench_tasks.probes.player import Record, play, storage_bytes
 from bench_tasks.probes.runs import Run, RunWriter, read_run

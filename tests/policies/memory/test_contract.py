@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench_tasks.commands.remember import played
 from bench_tasks.errors import BenchError, UsageError
+from bench_tasks.memory_runs import played
 from bench_tasks.probes import make_probe
 from bench_tasks.probes.stream import Asked, Item, Picture, Query, step_to_json
 from bench_tasks.probes.talk import put, say
