@@ -85,16 +85,20 @@ def well_formed(limits: Limits, given: Any) -> np.ndarray:
     return values
 
 
-def timely(seq: int, count: int, now: int, answered: int, realtime: bool) -> int:
+def timely(
+    seq: int, count: int, now: int, answered: int, realtime: bool, lead: int = 0
+) -> int:
     """How many of the actions are over in state `now`; dropped when all are.
 
-    `answered` is the state that was answered last.
+    `answered` is the state that was answered last. The robot does what it is sent `lead` periods
+    later: so many more are over by then.
     """
     late = now - seq
     if late < 0:
         raise Refusal("future", f"it answers state {seq}, the newest is {now}", "dropped")
-    if late >= count or (late > 0 and not realtime):
-        raise Refusal("stale", f"it answers state {seq} with {count} actions, now is {now}",
+    if late + lead >= count or (late > 0 and not realtime):
+        later = f", and the robot is {lead} periods late" if lead else ""
+        raise Refusal("stale", f"it answers state {seq} with {count} actions, now is {now}{later}",
                       "dropped")  # fmt: skip
     if seq <= answered:
         raise Refusal("out_of_order", f"it answers state {seq}, {answered} was answered",

@@ -234,8 +234,8 @@ class Supervisor:
             raise Refusal("execution", "the robot has not been seen to do what it was sent last",
                           "dropped")  # fmt: skip
         coming = plan.coming()
-        late = timely(seq, len(values) - len(coming), state.seq, self._answered,
-                      self._realtime)  # fmt: skip
+        late = timely(seq, len(values), state.seq, self._answered, self._realtime,
+                      len(coming))  # fmt: skip
         skipped = late + len(coming)
         path, begin, moving = values[skipped:], plan.begin(coming), plan.moving(coming)
         plausible(limits, path, begin)

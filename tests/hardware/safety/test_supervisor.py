@@ -184,6 +184,7 @@ def test_what_is_asked_for_begins_where_the_arms_will_be_by_then(robot):
     assert robot.executed[-1][0] == path[-1, 0]
     told = only(robot.ask(robot.seq, path[-2:]))
     assert told.kind == "stale", "all of it would be over"
+    assert "with 2 actions" in told.reason and "2 periods late" in told.reason
 
 
 @pytest.mark.parametrize("lead", [0, 1, 3])
