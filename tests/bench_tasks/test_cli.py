@@ -70,7 +70,7 @@ def test_list(capsys):
 def test_run_score_and_report_from_end_to_end(tmp_path):
     out = tmp_path / "out"
     done = command("run", "--tasks", "lift_pot", "--seed", "5", "--out", str(out), "--json")
-    text, progress = done.communicate(timeout=120)
+    text, progress = done.communicate(timeout=300)
     assert done.returncode == 0, progress
     (episode,) = json.loads(text)["episodes"]
     assert set(episode) >= FIELDS and episode["success"] and episode["seed"] == 5

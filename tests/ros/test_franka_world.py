@@ -162,6 +162,7 @@ def test_the_safety_nodes_heartbeat_stands_still_when_no_states_come_and_ends_wh
     sent, supervisor = [], SimpleNamespace(sees=True, vouches=True, on_time=lambda _: Decision())
     node = SimpleNamespace(
         _judge_early=lambda: None, _ticked_s=0.0, _realtime=False, _supervisor=supervisor, _beats=0,
+        _over=False,
         _do=lambda _: None, _beat_out=SimpleNamespace(publish=lambda m: sent.append(m.data)),
     )  # fmt: skip
     for sees, vouches in ((1, 1), (1, 1), (0, 1), (0, 1), (0, 0), (1, 0), (1, 1)):

@@ -48,7 +48,7 @@ def bag(ros2, node):
     text.publish(String(data="first"))
     process = ros2.start("bag", "record", "-o", "rec", "/text", "/joints", "/state")
     publishers = (text, joints, state)
-    wait_for(lambda: all(p.get_subscription_count() for p in publishers), 15)
+    wait_for(lambda: all(p.get_subscription_count() for p in publishers), 30)
     for i in range(COUNT):
         joints.publish(JointState(name=["a", "b"], position=[float(i), 0.5], effort=[]))
         state.publish(WorldState(seq=i, object_pose=[1.0] * 7, contact_pair=[i]))
