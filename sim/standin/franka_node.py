@@ -184,7 +184,7 @@ class StandInNode(StandIn):
 
 
 def main(args: list[str] | None = None) -> None:
-    """Entry point of `franka_node`."""
+    """Entry point of `standin_franka_node`."""
     run_node(StandInNode, args)
 
 

@@ -145,7 +145,7 @@ class G1StandInNode(StandIn):
 
 
 def main(args: list[str] | None = None) -> None:
-    """Entry point of `g1_node`."""
+    """Entry point of `standin_g1_node`."""
     run_node(G1StandInNode, args)
 
 

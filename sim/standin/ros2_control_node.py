@@ -42,7 +42,7 @@ class ControlStandInNode(StandInNode):
 
 
 def main(args: list[str] | None = None) -> None:
-    """Entry point of `ros2_control_node`."""
+    """Entry point of `standin_ros2_control_node`."""
     run_node(ControlStandInNode, args)
 
 
