@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import inspect
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -114,15 +115,10 @@ class TransformersPlanner(ChatPlanner):
         if self.options.temperature > 0.0:
             torch.manual_seed(self._seed * 1000 + self._calls)
             sampling = {"do_sample": True, "temperature": self.options.temperature}
-        try:
-            with torch.inference_mode():
-                out = self._model.generate(
-                    **inputs, max_new_tokens=self.options.max_tokens, **sampling
-                )
-        except torch.cuda.OutOfMemoryError:
-            raise PlannerError(
-                f"out of GPU memory with a prompt of {count} tokens", refused=True
-            ) from None
+        with _room_for(count), torch.inference_mode():
+            out = self._model.generate(
+                **inputs, max_new_tokens=self.options.max_tokens, **sampling
+            )
         answer = out[0, count:]
         ended = len(answer) < self.options.max_tokens or self._is_end(int(answer[-1]))
         return Completion(
@@ -132,17 +128,11 @@ class TransformersPlanner(ChatPlanner):
 
     def choose(self, system: str, text: str, name: str, values: Sequence[str]) -> Completion:
         """As for every model; the answer has always the form that is asked for."""
-        import torch
-
         self._load_once()
         chat, _ = self._chat([Message("system", [system]), Message("user", [text])])
         prompt = self._inputs(chat, [])["input_ids"]
-        try:
+        with _room_for(int(prompt.shape[1])):
             return likeliest(self._model, self._tokenizer, prompt, name, values)
-        except torch.cuda.OutOfMemoryError:
-            raise PlannerError(
-                f"out of GPU memory with a prompt of {prompt.shape[1]} tokens", refused=True
-            ) from None
 
     def identity(self) -> dict[str, Any]:
         """As for every model, with how `choose` finds an answer."""
@@ -217,6 +207,19 @@ class TransformersPlanner(ChatPlanner):
 
     def _accepted(self) -> set[str]:
         return set(inspect.signature(self._model.forward).parameters)
+
+
+@contextmanager
+def _room_for(count: int) -> Iterator[None]:
+    """PlannerError, a refusal, when so many tokens are too much for the memory of the GPU."""
+    import torch
+
+    try:
+        yield
+    except torch.cuda.OutOfMemoryError:
+        raise PlannerError(
+            f"out of GPU memory with a prompt of {count} tokens", refused=True
+        ) from None
 
 
 def _first_line(error: BaseException) -> str:
