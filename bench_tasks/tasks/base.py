@@ -24,9 +24,12 @@ from bench_tasks.vocabulary import (
 )
 
 __all__ = [
-    "Ask", "Check", "Goal", "Happening", "Layout", "MoveObjects", "ObjectSpec", "Show", "Task",
-    "Tell", "Wait",
+    "AFTER", "Ask", "Check", "Goal", "Happening", "Layout", "MoveObjects", "ObjectSpec", "Show",
+    "Task", "Tell", "Wait",
 ]  # fmt: skip
+
+AFTER = "afterwards"
+"""Name of the question that is asked once the arms are done."""
 
 
 @dataclass(frozen=True)
@@ -287,8 +290,14 @@ class Task(abc.ABC):
 
     def evidence(self, scene: Scene, question: str) -> tuple[str, ...]:
         """Sentences, seen or heard, that the answer to a question rests on, by its name."""
+        if question == AFTER:
+            return self.evidence_after(scene)
         asks = (step for step in self.prologue(scene) if isinstance(step, Ask))
         return next((ask.evidence for ask in asks if ask.question.name == question), ())
+
+    def evidence_after(self, scene: Scene) -> tuple[str, ...]:
+        """The same of the question that is asked `afterwards`."""
+        return ()
 
     def group(self, scene: Scene) -> str:
         """Episodes of one group are remembered together, where memory is kept between episodes."""

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from bench_tasks.tasks.base import (
+    AFTER,
     Ask,
     Check,
     Goal,
@@ -20,7 +21,6 @@ from bench_tasks.tasks.base import (
     Wait,
 )
 from bench_tasks.tasks.families.layouts import arm_for, nearest_first, upright
-from bench_tasks.tasks.families.memory import AFTER
 from bench_tasks.view import View
 from bench_tasks.vocabulary import ObjectInfo, Question, Scene, SkillCall
 
@@ -134,13 +134,11 @@ class CoverBlocks(Task):
         question = Question(AFTER, f"Where is the {block.replace('_', ' ')}?", {"answer": places})
         return (
             Show("done"),
-            Ask(question, {"answer": gold}, 1 / len(places), self.evidence(view.scene, AFTER)),
+            Ask(question, {"answer": gold}, 1 / len(places), self.evidence_after(view.scene)),
         )
 
-    def evidence(self, scene: Scene, question: str) -> tuple[str, ...]:
+    def evidence_after(self, scene: Scene) -> tuple[str, ...]:
         """Sights of that block."""
-        if question != AFTER:
-            return super().evidence(scene, question)
         return (f"The {scene.params['asked_after'].replace('_', ' ')} is ",)
 
     def goal(self, scene: Scene) -> Goal:

@@ -9,6 +9,7 @@ import numpy as np
 
 from bench_tasks.probes.talk import put
 from bench_tasks.tasks.base import (
+    AFTER,
     Ask,
     Check,
     Goal,
@@ -22,7 +23,6 @@ from bench_tasks.tasks.base import (
 from bench_tasks.tasks.families.carry import Carry, Step, done, next_steps
 from bench_tasks.tasks.families.layouts import nearest_first, upright
 from bench_tasks.tasks.families.memory import (
-    AFTER,
     MAT_M,
     MATS,
     MemoryTask,
@@ -144,13 +144,11 @@ class MovedWhileAway(MemoryTask):
         return self.question(
             f"Where was the {name_of(block)} before it was on the gray mat?",
             tuple(f"on the {name_of(mat)}" for mat in MATS), f"on the {name_of(mat)}",
-            self.evidence(view.scene, AFTER), AFTER,
+            self.evidence_after(view.scene), AFTER,
         )
 
-    def evidence(self, scene: Scene, question: str) -> tuple[str, ...]:
+    def evidence_after(self, scene: Scene) -> tuple[str, ...]:
         """All sights of that block, when it is asked in the end."""
-        if question != AFTER:
-            return super().evidence(scene, question)
         return tuple(lies_on(scene.params["asked_after"], mat) for mat in MATS)
 
     def cleared(self, view: View) -> dict[str, np.ndarray]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from bench_tasks.tasks.base import (
+    AFTER,
     Ask,
     Check,
     Goal,
@@ -21,7 +22,6 @@ from bench_tasks.tasks.base import (
 from bench_tasks.tasks.families.carry import Step
 from bench_tasks.tasks.families.layouts import upright
 from bench_tasks.tasks.families.memory import (
-    AFTER,
     MAT_M,
     MemoryTask,
     name_of,
@@ -158,9 +158,9 @@ class PressButton(MemoryTask):
         text = f"How often did it happen that {did}?"
         return self.question(text, TIMES, times, (did,), AFTER)
 
-    def evidence(self, scene: Scene, question: str) -> tuple[str, ...]:
+    def evidence_after(self, scene: Scene) -> tuple[str, ...]:
         """Each time, of the mat that is asked for."""
-        return (_did(OTHER_MAT),) if question == AFTER else super().evidence(scene, question)
+        return (_did(OTHER_MAT),)
 
     def goal(self, scene: Scene) -> Goal:
         """As often as it happened, the other once, hands off."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from bench_tasks.probes.talk import SEEN, put
 from bench_tasks.tasks.base import (
+    AFTER,
     Ask,
     Check,
     Goal,
@@ -22,7 +23,6 @@ from bench_tasks.tasks.base import (
 from bench_tasks.tasks.families.carry import Carry, Step, done, next_steps
 from bench_tasks.tasks.families.layouts import upright
 from bench_tasks.tasks.families.memory import (
-    AFTER,
     MAT_M,
     MATS,
     MemoryTask,
@@ -132,13 +132,11 @@ class PutBackBlock(MemoryTask):
         return self.question(
             "Where was the red block before it was on the gray mat?",
             tuple(f"on the {name_of(mat)}" for mat in MATS), f"on the {name_of(mat)}",
-            self.evidence(view.scene, AFTER), AFTER, (SEEN,),
+            self.evidence_after(view.scene), AFTER, (SEEN,),
         )
 
-    def evidence(self, scene: Scene, question: str) -> tuple[str, ...]:
+    def evidence_after(self, scene: Scene) -> tuple[str, ...]:
         """All sights of it, when it is asked in the end."""
-        if question != AFTER:
-            return super().evidence(scene, question)
         return tuple(lies_on(BLOCK, mat) for mat in MATS)
 
     def cleared(self, view: View) -> dict[str, np.ndarray]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from bench_tasks.probes.talk import put
 from bench_tasks.tasks.base import (
+    AFTER,
     Ask,
     Check,
     Goal,
@@ -20,7 +21,7 @@ from bench_tasks.tasks.base import (
 )
 from bench_tasks.tasks.families.carry import Step
 from bench_tasks.tasks.families.layouts import arm_for, nearest_first, upright
-from bench_tasks.tasks.families.memory import AFTER, MemoryTask, name_of
+from bench_tasks.tasks.families.memory import MemoryTask, name_of
 from bench_tasks.view import View
 from bench_tasks.vocabulary import ObjectInfo, Scene, SkillCall
 
@@ -119,13 +120,11 @@ class ReopenDrawer(MemoryTask):
         names = tuple(map(name_of, DRAWERS))
         return self.question(
             f"Which of these was open before: {', '.join(names)}?", names, gold,
-            self.evidence(view.scene, AFTER), AFTER,
+            self.evidence_after(view.scene), AFTER,
         )
 
-    def evidence(self, scene: Scene, question: str) -> tuple[str, ...]:
+    def evidence_after(self, scene: Scene) -> tuple[str, ...]:
         """All sights of open ones, when it is asked in the end."""
-        if question != AFTER:
-            return super().evidence(scene, question)
         return tuple(f"The {name_of(drawer)} is open." for drawer in DRAWERS)
 
     def cleared(self, view: View) -> dict[str, np.ndarray]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from bench_tasks.tasks.base import (
+    AFTER,
     Ask,
     Check,
     Goal,
@@ -22,7 +23,6 @@ from bench_tasks.tasks.base import (
 from bench_tasks.tasks.families.carry import Carry, Step, next_steps
 from bench_tasks.tasks.families.layouts import nearest_first, upright
 from bench_tasks.tasks.families.memory import (
-    AFTER,
     MemoryTask,
     lifted,
     name_of,
@@ -143,10 +143,8 @@ class WatchThenRepeat(MemoryTask):
             " -> ".join(letter_of[block] for block in order), tuple(did.values()), name,
         )
 
-    def evidence(self, scene: Scene, question: str) -> tuple[str, ...]:
+    def evidence_after(self, scene: Scene) -> tuple[str, ...]:
         """All that was taken, when it is asked in the end."""
-        if question != AFTER:
-            return super().evidence(scene, question)
         return tuple(map(_undid, BLOCKS))
 
     def goal(self, scene: Scene) -> Goal:

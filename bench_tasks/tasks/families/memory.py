@@ -31,7 +31,7 @@ from bench_tasks.view import View
 from bench_tasks.vocabulary import Question, Scene, SkillCall
 
 __all__ = [
-    "AFTER", "MATS", "MAT_M", "MOST_RUMOURS", "MemoryTask", "carried_to", "chatter", "lies_on",
+    "MATS", "MAT_M", "MOST_RUMOURS", "MemoryTask", "carried_to", "chatter", "lies_on",
     "lifted", "name_of", "put_down_on", "standing_on_mat",
 ]  # fmt: skip
 
@@ -42,8 +42,6 @@ MATS = {
 }  # fmt: skip
 """Where marks on the table are, m: each is within reach of the arm on its side."""
 
-AFTER = "afterwards"
-"""Name of the question that is asked once the arms are done."""
 MOST_RUMOURS = 500
 
 

@@ -13,10 +13,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bench_tasks.tasks.base import Ask, Check, Goal, Happening, MoveObjects, Tell, Wait
+from bench_tasks.tasks.base import AFTER, Ask, Check, Goal, Happening, MoveObjects, Tell, Wait
 from bench_tasks.tasks.families.carry import Carry, Step, done, next_steps
 from bench_tasks.tasks.families.layouts import upright
-from bench_tasks.tasks.families.memory import AFTER, MemoryTask, lifted
+from bench_tasks.tasks.families.memory import MemoryTask, lifted
 from bench_tasks.tasks.families.rumours import OPERATOR, overruled
 from bench_tasks.view import View
 from bench_tasks.vocabulary import ARMS, Event, Scene
@@ -139,13 +139,11 @@ class TryTask(MemoryTask):
             return None
         return self.question(
             f"Which of these was tried first: {', '.join(self.places)}?", tuple(self.places),
-            view.history.tried[0], self.evidence(view.scene, AFTER), AFTER,
+            view.history.tried[0], self.evidence_after(view.scene), AFTER,
         )
 
-    def evidence(self, scene: Scene, question: str) -> tuple[str, ...]:
+    def evidence_after(self, scene: Scene) -> tuple[str, ...]:
         """All that was said of tries, when it is asked in the end."""
-        if question != AFTER:
-            return super().evidence(scene, question)
         return tuple(f"The {place} is " for place in self.places)
 
     def recall(self, view: View) -> Ask | None:
